@@ -1,0 +1,93 @@
+"""How to reach a target and which protocol to speak with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from headway.core.spec import SpecModel
+
+
+class TlsSpec(SpecModel):
+    """TLS towards the target. The certificate is verified unless `verify` says otherwise."""
+
+    verify: bool = True
+    ca_file: Path | None = None
+    client_cert: Path | None = None
+    client_key: Path | None = None
+
+
+class TimeoutSpec(SpecModel):
+    """Deadlines of each request, in seconds. None switches one off; `total_s` always holds."""
+
+    connect_s: float | None = Field(default=10.0, gt=0)
+    first_token_s: float | None = Field(default=None, gt=0)
+    idle_s: float | None = Field(default=None, gt=0)
+    total_s: float = Field(default=600.0, gt=0)
+
+
+class TargetSpec(SpecModel):
+    """What is measured."""
+
+    url: str
+    """`http://host:port`, with or without the API's path prefix (`/v1` is added where absent)."""
+    model: str | None = None
+    """None: the first model that the target lists."""
+    headers: dict[str, str] = Field(default_factory=dict)
+    api_key_env: str | None = None
+    """Name of the environment variable that holds the key."""
+    api_key_file: Path | None = None
+    tls: TlsSpec = TlsSpec()
+    proxy: str | None = None
+    timeouts: TimeoutSpec = TimeoutSpec()
+    transport: Literal["fast", "aiohttp"] = "fast"
+
+
+class OpenAIBackendSpec(SpecModel):
+    """A server that speaks the OpenAI API."""
+
+    kind: Literal["openai-chat", "openai-completions", "openai-responses", "openai-embeddings"] = (
+        "openai-chat"
+    )
+    stream: bool = True
+    include_usage: bool = True
+    """Ask for `usage` in the stream's last event (`stream_options.include_usage`)."""
+    extra_body: dict[str, Any] = Field(default_factory=dict)
+    """Fields put into every body as they are, for example {"ignore_eos": true}."""
+
+
+class HttpBackendSpec(SpecModel):
+    """Any HTTP request."""
+
+    kind: Literal["http"] = "http"
+    method: str = "POST"
+    path: str = ""
+    """Appended to the target's URL."""
+    headers: dict[str, str] = Field(default_factory=dict)
+    body: str | None = None
+    """A template: `{prompt}`, `{output_tokens}` and `{name}` of an input row's field are filled
+    in, JSON-escaped."""
+    stream: Literal["none", "sse", "lines"] = "none"
+
+
+class PythonBackendSpec(SpecModel):
+    """A callable, sync or async: `module:function`, called with the call's text or row."""
+
+    kind: Literal["python"] = "python"
+    function: str = Field(pattern=r"^[\w.]+:[\w.]+$")
+
+
+class NullBackendSpec(SpecModel):
+    """No target at all: measures the scheduler itself."""
+
+    kind: Literal["null"] = "null"
+    latency_s: float = Field(default=0.0, ge=0)
+    chunks: int = Field(default=1, ge=1)
+
+
+BackendSpec = Annotated[
+    OpenAIBackendSpec | HttpBackendSpec | PythonBackendSpec | NullBackendSpec,
+    Field(discriminator="kind"),
+]

@@ -1,0 +1,264 @@
+"""What a run is asked to do: the one description behind flags, files, jobs and the Python API.
+
+Everything that a flag of `headway bench` can say, a field here can say, and `run.json` keeps it.
+Secrets have no field: an API key is named by the environment variable or file that holds it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from headway.backends.spec import BackendSpec, OpenAIBackendSpec, TargetSpec
+from headway.core.distributions import Constant, Distribution
+from headway.core.spec import SpecModel
+from headway.report.objectives import ObjectiveSpec
+
+PositiveRate = Annotated[float, Field(gt=0, le=1_000_000)]
+Streams = Annotated[int, Field(ge=1, le=100_000)]
+
+
+# --- what is sent ------------------------------------------------------------------------------
+
+
+class SyntheticInputSpec(SpecModel):
+    """Generated text with a known number of tokens."""
+
+    kind: Literal["synthetic"] = "synthetic"
+    prompt_tokens: Distribution = Constant(value=256)
+    output_tokens: Distribution | None = Constant(value=128)
+    unique_prefix: bool = True
+    """Each prompt begins with words of its own, so that no prefix cache hits by accident."""
+    prefix_tokens: int = Field(default=0, ge=0)
+    """Length of a prefix shared by the prompts of a group, in addition to `prompt_tokens`."""
+    prefix_groups: int = Field(default=1, ge=1)
+    turns: Distribution = Constant(value=1)
+    think_time_s: Distribution = Constant(value=0)
+    tokenizer: Path | None = None
+    """A local `tokenizer.json`, for targets that cannot count tokens."""
+
+
+class FileInputSpec(SpecModel):
+    """Prompts or conversations from a file."""
+
+    kind: Literal["file"] = "file"
+    path: Path
+    format: Literal["auto", "jsonl", "csv", "text", "parquet"] = "auto"
+    prompt_column: str | None = None
+    """None: found by name (prompt, question, text, input, instruction, ...)."""
+    output_tokens_column: str | None = None
+    turns: bool = False
+    """Send every user message of a conversation as a turn; otherwise a row is one request."""
+    output_tokens: Distribution | None = None
+    """None: as the row says, else not asked."""
+    think_time_s: Distribution = Constant(value=0)
+    repeat: bool = False
+    """Begin again at the end; otherwise the end of the file ends the stage."""
+    shuffle: bool = False
+    tokenizer: Path | None = None
+
+
+class TraceInputSpec(SpecModel):
+    """Recorded arrivals with their lengths (Mooncake, Azure) or bare timestamps; text is made."""
+
+    kind: Literal["trace"] = "trace"
+    path: Path
+    format: Literal["auto", "mooncake", "azure", "timestamps"] = "auto"
+    prompt_tokens: Distribution = Constant(value=256)
+    """Used where the trace gives no length."""
+    output_tokens: Distribution | None = Constant(value=128)
+    tokenizer: Path | None = None
+
+
+InputSpec = Annotated[
+    SyntheticInputSpec | FileInputSpec | TraceInputSpec, Field(discriminator="kind")
+]
+
+
+# --- when it is sent ---------------------------------------------------------------------------
+
+
+class SynchronousProfile(SpecModel):
+    """One request at a time."""
+
+    kind: Literal["synchronous"] = "synchronous"
+
+
+class ConcurrentProfile(SpecModel):
+    """Closed loop: each stream sends its next request when the one before has ended."""
+
+    kind: Literal["concurrent"] = "concurrent"
+    streams: tuple[Streams, ...] = Field(min_length=1)
+    """Each value is a stage."""
+
+
+class ThroughputProfile(SpecModel):
+    """As many requests in flight as the cap allows."""
+
+    kind: Literal["throughput"] = "throughput"
+    cap: Streams = 512
+
+
+class ConstantProfile(SpecModel):
+    """Open loop, evenly spaced."""
+
+    kind: Literal["constant"] = "constant"
+    rate: tuple[PositiveRate, ...] = Field(min_length=1)
+    """Requests per second; each value is a stage."""
+    cap: Streams | None = None
+    """Most requests in flight. At the cap a request is sent late, never skipped."""
+
+
+class PoissonProfile(SpecModel):
+    """Open loop, exponential gaps."""
+
+    kind: Literal["poisson"] = "poisson"
+    rate: tuple[PositiveRate, ...] = Field(min_length=1)
+    cap: Streams | None = None
+
+
+class GammaProfile(SpecModel):
+    """Open loop, gamma-distributed gaps: burstier than Poisson for cv > 1, smoother below."""
+
+    kind: Literal["gamma"] = "gamma"
+    rate: tuple[PositiveRate, ...] = Field(min_length=1)
+    cv: float = Field(gt=0, le=100)
+    """Coefficient of variation of the gaps."""
+    cap: Streams | None = None
+
+
+class RampProfile(SpecModel):
+    """Open loop, the rate rising (or falling) linearly over the stage's duration."""
+
+    kind: Literal["ramp"] = "ramp"
+    rate_from: float = Field(ge=0)
+    rate_to: float = Field(ge=0)
+    duration_s: float = Field(gt=0)
+    cap: Streams | None = None
+
+    @model_validator(mode="after")
+    def _moves(self) -> RampProfile:
+        if self.rate_from == 0 and self.rate_to == 0:
+            raise ValueError("a ramp from 0 to 0 sends nothing")
+        return self
+
+
+class TraceProfile(SpecModel):
+    """Open loop, at the offsets of a trace input."""
+
+    kind: Literal["trace"] = "trace"
+    time_scale: float = Field(default=1.0, gt=0)
+    """Multiplies the offsets: 0.5 replays twice as fast."""
+    cap: Streams | None = None
+
+
+class SweepProfile(SpecModel):
+    """Synchronous, then saturation, then rates between what those two achieved."""
+
+    kind: Literal["sweep"] = "sweep"
+    steps: int = Field(default=6, ge=1, le=100)
+    """Rates between the two ends."""
+    arrivals: Literal["constant", "poisson"] = "poisson"
+    saturation_streams: Streams = 128
+
+
+SingleProfile = Annotated[
+    SynchronousProfile
+    | ConcurrentProfile
+    | ThroughputProfile
+    | ConstantProfile
+    | PoissonProfile
+    | GammaProfile
+    | RampProfile
+    | TraceProfile,
+    Field(discriminator="kind"),
+]
+
+
+class StageSpec(SpecModel):
+    """One entry of a staged profile; limits that are None come from the run."""
+
+    name: str | None = None
+    profile: SingleProfile
+    max_requests: int | None = Field(default=None, ge=1)
+    max_seconds: float | None = Field(default=None, gt=0)
+
+
+class StagesProfile(SpecModel):
+    """A list of stages, one after another."""
+
+    kind: Literal["stages"] = "stages"
+    stages: tuple[StageSpec, ...] = Field(min_length=1)
+
+
+Profile = Annotated[
+    SynchronousProfile
+    | ConcurrentProfile
+    | ThroughputProfile
+    | ConstantProfile
+    | PoissonProfile
+    | GammaProfile
+    | RampProfile
+    | TraceProfile
+    | SweepProfile
+    | StagesProfile,
+    Field(discriminator="kind"),
+]
+
+
+# --- when it ends, and what is good ------------------------------------------------------------
+
+
+class ErrorRateLimit(SpecModel):
+    """Stop when this share of the requests that ended in the window failed."""
+
+    rate: float = Field(gt=0, le=1)
+    window_s: float = Field(default=10.0, gt=0)
+    minimum_requests: int = Field(default=20, ge=1)
+
+
+class LimitSpec(SpecModel):
+    """Stop rules of each stage. None: that rule is off."""
+
+    max_requests: int | None = Field(default=None, ge=1)
+    max_seconds: float | None = Field(default=None, gt=0)
+    max_errors: int | None = Field(default=None, ge=1)
+    max_error_rate: ErrorRateLimit | None = None
+    max_consecutive_errors: int | None = Field(default=None, ge=1)
+    grace_s: float = Field(default=10.0, ge=0)
+    """How long requests in flight may go on after sending has ended."""
+    stop_scope: Literal["stage", "run"] = "stage"
+    """Whether an error rule ends its stage only, or the whole run."""
+
+
+class RunSpec(SpecModel):
+    """One load test."""
+
+    target: TargetSpec
+    backend: BackendSpec = OpenAIBackendSpec()
+    inputs: InputSpec = SyntheticInputSpec()
+    profile: Profile = SweepProfile()
+    limits: LimitSpec = LimitSpec()
+    objectives: ObjectiveSpec = ObjectiveSpec()
+    seed: int = Field(default=0, ge=0, lt=2**63)
+    workers: int | None = Field(default=None, ge=1, le=256)
+    """Load processes; None: one, or more where the asked load needs them and cores are free."""
+    warmup_s: float = Field(default=0.0, ge=0)
+    """Cut from the start of each stage's numbers, by time."""
+    cooldown_s: float = Field(default=0.0, ge=0)
+    open_conversations: int | None = Field(default=None, ge=1)
+    """Most conversations begun and not ended, thinking ones included."""
+    handout_ahead_s: float = Field(default=1.0, gt=0, le=60)
+    """How far ahead of its due time an arrival is given to a worker."""
+    calibrate: bool = True
+    capture_text: bool = False
+    """Keep the start of each reply in its record."""
+    labels: dict[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> RunSpec:
+        if isinstance(self.profile, TraceProfile) and not isinstance(self.inputs, TraceInputSpec):
+            raise ValueError("profile trace needs trace inputs (--profile trace --data FILE)")
+        return self
