@@ -1,0 +1,155 @@
+"""How the flags of `headway bench` and a file become one RunSpec, or one sentence of advice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, get_args
+
+import click
+
+from headway.cli.spec_options import flag_for, overlay
+from headway.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from pydantic_core import ErrorDetails
+
+    from headway.load.spec import RunSpec
+
+DEFAULT_STAGE_S = 30.0
+"""How long a stage lasts when nobody says when it ends: a sweep of 8 then takes four minutes."""
+
+_PARTS_WITH_KINDS = ("profile", "inputs", "backend")
+_TARGETLESS_BACKENDS = ("null", "python")
+
+
+def build_spec(
+    from_file: Mapping[str, Any], flags: Mapping[str, Any], parameters: Sequence[click.Parameter]
+) -> RunSpec:
+    """Make the RunSpec of a file's content and the given flags; flags win.
+
+    Args:
+        from_file: A mapping shaped like RunSpec; empty without a file.
+        flags: Values by dotted path, as `spec_values` returns them.
+        parameters: The command's parameters, to name flags in errors.
+
+    Raises:
+        ConfigError: what was asked is impossible; the text names the flags or fields.
+    """
+    from pydantic import ValidationError
+
+    from headway.load.spec import RunSpec
+
+    base = _without_replaced_parts(from_file, flags)
+    merged = overlay(base, {**_implied_kinds(base, flags), **flags})
+    _give_a_target(merged)
+    _give_an_end(merged)
+    try:
+        return RunSpec.model_validate(merged)
+    except ValidationError as error:
+        advice = dict.fromkeys(_explain(detail, parameters) for detail in error.errors())
+        raise ConfigError("; ".join(advice)) from error
+
+
+def _without_replaced_parts(
+    from_file: Mapping[str, Any], flags: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The file without those parts whose kind a flag changes: their fields belong to the old."""
+    return {
+        part: value
+        for part, value in from_file.items()
+        if not (
+            part in _PARTS_WITH_KINDS
+            and f"{part}.kind" in flags
+            and isinstance(value, dict)
+            and value.get("kind") != flags[f"{part}.kind"]
+        )
+    }
+
+
+def _implied_kinds(base: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Kinds that the given flags imply, where neither a flag nor the file names one."""
+    implied = {}
+    if _kind(base, flags, "profile") is None:
+        implied["profile.kind"] = _implied_profile(flags)
+    if _kind(base, flags, "inputs") is None:
+        profile = implied.get("profile.kind") or _kind(base, flags, "profile")
+        data = "trace" if profile == "trace" else "file"
+        implied["inputs.kind"] = data if "inputs.path" in flags else "synthetic"
+    if _kind(base, flags, "backend") is None:
+        implied["backend.kind"] = "openai-chat"
+    return implied
+
+
+def _implied_profile(flags: Mapping[str, Any]) -> str:
+    for path, kind in (
+        ("profile.rate", "poisson"),
+        ("profile.streams", "concurrent"),
+        ("profile.rate_to", "ramp"),
+        ("profile.time_scale", "trace"),
+    ):
+        if path in flags:
+            return kind
+    return "sweep"
+
+
+def _kind(base: Mapping[str, Any], flags: Mapping[str, Any], part: str) -> Any:
+    in_base = base.get(part)
+    return flags.get(f"{part}.kind") or (in_base.get("kind") if isinstance(in_base, dict) else None)
+
+
+def _give_a_target(merged: dict[str, Any]) -> None:
+    target = merged.setdefault("target", {})
+    if isinstance(target, dict) and not target.get("url"):
+        if merged["backend"].get("kind") not in _TARGETLESS_BACKENDS:
+            raise ConfigError("no target: give a URL, for example http://localhost:8000")
+        target["url"] = "none:"
+
+
+def _give_an_end(merged: dict[str, Any]) -> None:
+    """A load that nothing would ever end gets the default duration."""
+    limits = merged.setdefault("limits", {})
+    if not isinstance(limits, dict) or limits.get("max_requests") or limits.get("max_seconds"):
+        return
+    schedule_ends = merged["profile"].get("kind") in ("ramp", "trace", "stages")
+    inputs_end = merged["inputs"].get("kind") == "file" and not merged["inputs"].get("repeat")
+    if not (schedule_ends or inputs_end):
+        limits["max_seconds"] = DEFAULT_STAGE_S
+
+
+def _explain(error: ErrorDetails, parameters: Sequence[click.Parameter]) -> str:
+    """One error of the spec as a sentence in the words of the command line."""
+    names = [str(name) for name in error["loc"] if not isinstance(name, int)]
+    if not names:
+        return error["msg"].removeprefix("Value error, ")
+    part, kind, *rest = (
+        [*names, ""] if names[0] in _PARTS_WITH_KINDS else [names[0], "", *names[1:]]
+    )
+    path = ".".join(name for name in (part, *rest) if name)
+    where = flag_for(path, parameters) or path
+    owner = f"{part} {kind}" if kind else "this run"
+    if error["type"] == "extra_forbidden":
+        takers = ", ".join(_kinds_with_field(part, path.rpartition(".")[2]))
+        return f"{owner} takes no {where}" + (f"; it goes with {part} {takers}" if takers else "")
+    if error["type"] == "missing":
+        return f"{owner} needs {where}"
+    return f"{where}: " + error["msg"].removeprefix("Value error, ")
+
+
+def _kinds_with_field(part: str, field: str) -> list[str]:
+    """The kinds of a part that have this field."""
+    return [
+        str(kind)
+        for model in _models_of(part)
+        if field in model.model_fields
+        for kind in get_args(model.model_fields["kind"].annotation)
+    ]
+
+
+def _models_of(part: str) -> Iterator[type[BaseModel]]:
+    from headway.backends import spec as backends
+    from headway.load import spec
+
+    unions = {"profile": spec.Profile, "inputs": spec.InputSpec, "backend": backends.BackendSpec}
+    if part in unions:
+        yield from get_args(get_args(unions[part])[0])

@@ -1,0 +1,94 @@
+"""The `headway` command: names every subcommand, loads only the one that is asked for."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from dataclasses import dataclass
+
+import click
+
+from headway import __version__
+from headway.cli.exit_codes import ExitCode
+from headway.core.errors import ConfigError, HeadwayError, TargetError
+
+
+@dataclass(frozen=True)
+class _Subcommand:
+    """Where a subcommand lives, and its line in `headway --help`."""
+
+    location: str
+    help: str
+
+
+# The one-line helps stand here and not in the modules, because listing them must import nothing:
+# FastAPI alone would cost more than the 0.3 s that `headway --help` may take (P8).
+_SUBCOMMANDS = {
+    "bench": _Subcommand("headway.cli.bench:bench_command", "Load-test a target, here and now."),
+    "report": _Subcommand("headway.cli.report:report_command", "Rebuild a run's reports."),
+    "sim": _Subcommand("headway.cli.sim:sim_command", "Run a simulated inference server."),
+    "demo": _Subcommand("headway.cli.demo:demo_command", "Sweep a simulated server, end to end."),
+    "serve": _Subcommand("headway.cli.serve:serve_command", "Run the job server."),
+    "worker": _Subcommand("headway.cli.worker:worker_command", "Run jobs for a server."),
+    "submit": _Subcommand("headway.cli.submit:submit_command", "Submit a job."),
+    "jobs": _Subcommand("headway.cli.jobs:jobs_group", "List, watch, cancel and retry jobs."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose subcommands are imported when they are run."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_SUBCOMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        subcommand = _SUBCOMMANDS.get(cmd_name)
+        if subcommand is None:
+            return None
+        module, _, attribute = subcommand.location.partition(":")
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.help) for name, entry in _SUBCOMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "-V", "--version", prog_name="headway")
+def headway() -> None:
+    """Load-test inference services and learn the truth about what was measured."""
+
+
+def exit_code_of(error: HeadwayError) -> ExitCode:
+    """The exit code that belongs to an error which ended a command."""
+    if isinstance(error, ConfigError):
+        return ExitCode.USAGE
+    if isinstance(error, TargetError):
+        return ExitCode.TARGET_UNREACHABLE
+    return ExitCode.ERROR
+
+
+def main() -> None:
+    """Entry point: runs the command line and turns errors into one sentence and an exit code."""
+    try:
+        code = headway.main(standalone_mode=False)
+    except click.exceptions.Abort:
+        click.echo("Interrupted.", err=True)
+        sys.exit(ExitCode.INTERRUPTED)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except HeadwayError as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(exit_code_of(error))
+    except BrokenPipeError:
+        # The reader of our output went away (`headway ... | head`): nobody is left to tell.
+        sys.stderr.close()
+        sys.exit(ExitCode.OK)
+    sys.exit(code if isinstance(code, int) else ExitCode.OK)
+
+
+if __name__ == "__main__":
+    main()
