@@ -23,6 +23,17 @@ class JobState(StrEnum):
         return self in _TERMINAL
 
 
+class Lane(StrEnum):
+    """Where attempts run."""
+
+    LONG = "long"
+    """A fresh process for each attempt."""
+    SHORT = "short"
+    """Warm processes, reused."""
+    INLINE = "inline"
+    """The API process: its event loop and a thread pool."""
+
+
 class WaitReason(StrEnum):
     """Why a PENDING job does not run yet."""
 
