@@ -48,7 +48,7 @@ def created_at(job_id: str) -> datetime:
 
 
 def normalize_reference(text: str) -> str | None:
-    """What a person typed for an id or its prefix, in canonical form; None when it cannot be one."""
+    """An id or prefix as a person typed it, in canonical form; None when it cannot be one."""
     reference = text.strip().lower().translate(_CONFUSED)
     if 0 < len(reference) <= ID_LENGTH and set(reference) <= set(_ALPHABET):
         return reference

@@ -67,7 +67,7 @@ class Store(Protocol):
         """
         ...
 
-    async def list(self, query: JobQuery) -> JobPage:
+    async def list_jobs(self, query: JobQuery) -> JobPage:
         """One page of jobs, newest first."""
         ...
 
