@@ -1,0 +1,58 @@
+"""What both clients need of httpx: requests from calls, replies from responses, and limits."""
+
+from __future__ import annotations
+
+import random
+
+import httpx
+
+from headway import __version__
+from headway.client.flows import Flows
+from headway.client.following import FollowCursor
+from headway.client.retrying import Retrier, RetryPolicy
+from headway.client.steps import Call, Lost, Reply
+from headway.core.clock import Clock, SystemClock
+
+CONNECT_TIMEOUT_S = 5.0
+
+
+class Brain:
+    """The deciding half of a client: its flows and its cursors share one policy and one clock."""
+
+    def __init__(self, policy: RetryPolicy, clock: Clock | None = None) -> None:
+        self._policy = policy
+        self._clock = clock or SystemClock()
+        self._retrier = Retrier(policy, self._clock, random.Random())
+        self.flows = Flows(self._retrier, self._clock)
+
+    def cursor(self, opening: Call) -> FollowCursor:
+        return FollowCursor(opening, self._retrier, self._policy, self._clock)
+
+
+def default_headers() -> dict[str, str]:
+    return {"user-agent": f"headway/{__version__}", "accept": "application/json"}
+
+
+def request_from(call: Call, http: httpx.Client | httpx.AsyncClient) -> httpx.Request:
+    """The call as a request of this client's server."""
+    return http.build_request(
+        call.method,
+        call.path,
+        params=list(call.query) or None,
+        headers=dict(call.headers),
+        content=call.body,
+        timeout=timeout_of(call),
+    )
+
+
+def timeout_of(call: Call) -> httpx.Timeout:
+    return httpx.Timeout(call.read_timeout_s, connect=CONNECT_TIMEOUT_S)
+
+
+def reply_from(response: httpx.Response) -> Reply:
+    """A response whose body has been read."""
+    return Reply(response.status_code, response.headers, response.content)
+
+
+def lost_from(error: httpx.TransportError) -> Lost:
+    return Lost(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
