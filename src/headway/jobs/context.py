@@ -1,0 +1,176 @@
+"""What an operation is given as its first argument: its job."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import math
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ParamSpec, Protocol, TypeVar
+
+from headway.core.errors import ConfigError
+from headway.jobs.artifacts import Artifact, ArtifactDir
+from headway.jobs.cancellation import JobCancelled
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+MAX_MESSAGE = 2000
+MAX_NUMBERS = 200
+
+
+class JobSink(Protocol):
+    """Where a job's words go; the process lanes and the inline lane each have their own."""
+
+    def progress(
+        self, fraction: float | None, message: str | None, numbers: dict[str, float]
+    ) -> None:
+        """Tell how far the job is."""
+
+    def artifact(self, artifact: Artifact) -> None:
+        """Tell that an artifact is complete."""
+
+    def cancel_requested(self) -> bool:
+        """Whether the job is to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptPlace:
+    """What an attempt has for itself.
+
+    Attributes:
+        temp_dir: Removed when the attempt ends; in the process lanes also the working directory.
+        env: The attempt's environment; in the process lanes the same as `os.environ`.
+        log: Writes to the attempt's debug log, apart from its output.
+    """
+
+    temp_dir: Path
+    artifacts: ArtifactDir
+    env: Mapping[str, str]
+    log: logging.Logger
+
+
+@dataclass(frozen=True)
+class JobContext:
+    """The job, as its operation sees it.
+
+    Attributes:
+        id: The job's id.
+        attempt: Number of this try, from 1.
+        operation: Name of the operation.
+        labels: As submitted.
+        config: The operation's configuration model, or an empty dict when it declares none.
+    """
+
+    id: str
+    attempt: int
+    operation: str
+    labels: Mapping[str, str]
+    config: Any
+    place: AttemptPlace = field(repr=False)
+    sink: JobSink = field(repr=False)
+    _cache: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def temp_dir(self) -> Path:
+        """A directory of this attempt's own, removed when it ends."""
+        return self.place.temp_dir
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """This attempt's environment variables; the only way to read them in the inline lane."""
+        return self.place.env
+
+    @property
+    def log(self) -> logging.Logger:
+        """A logger for details: it goes to the debug log, not to the job's output."""
+        return self.place.log
+
+    def progress(
+        self, fraction: float | None = None, message: str | None = None, **numbers: float
+    ) -> None:
+        """Say how far the job is. Cheap, also in a tight loop; only the newest is kept.
+
+        Args:
+            fraction: 0 to 1.
+            message: One line.
+            **numbers: Named finite numbers, such as `loss=0.3`.
+        """
+        if fraction is not None and not 0 <= fraction <= 1:
+            raise ConfigError(f"progress(fraction={fraction}): give a number from 0 to 1")
+        if len(numbers) > MAX_NUMBERS:
+            raise ConfigError(f"progress() takes {MAX_NUMBERS} numbers at most")
+        finite = {name: float(value) for name, value in numbers.items() if math.isfinite(value)}
+        self.sink.progress(
+            None if fraction is None else float(fraction),
+            None if message is None else str(message)[:MAX_MESSAGE],
+            finite,
+        )
+
+    def artifact(
+        self, name: str, source: Path | str | bytes, media_type: str | None = None
+    ) -> Artifact:
+        """Keep a file for the job's users.
+
+        Args:
+            name: Its name; parts may be separated by `/`.
+            source: A file to copy, or the content.
+            media_type: Guessed from the name when None.
+
+        Raises:
+            ConfigError: the name leads out of the artifacts, or the file is missing or too big.
+        """
+        artifact = self.place.artifacts.add(name, source, media_type)
+        self.sink.artifact(artifact)
+        return artifact
+
+    def check_cancelled(self) -> None:
+        """Raise JobCancelled when the job is to stop; for threads and long loops in C code.
+
+        The main thread of a process lane gets the exception without asking.
+        """
+        if self.sink.cancel_requested():
+            raise JobCancelled("the job is to stop")
+
+
+_current: ContextVar[JobContext] = ContextVar("headway_job")
+
+
+def current_job() -> JobContext:
+    """The job that the calling code runs in.
+
+    Raises:
+        ConfigError: outside a job.
+    """
+    job = _current.get(None)
+    if job is None:
+        raise ConfigError("current_job() was called outside a job")
+    return job
+
+
+def enter_job(job: JobContext) -> None:
+    """Make `job` the current one of this context; lanes call it in a context of its own."""
+    _current.set(job)
+
+
+def attempt_cache(function: Callable[P, R]) -> Callable[P, R]:
+    """Cache results for the length of one attempt, so that nothing leaks into the next job.
+
+    Arguments must be hashable. Outside a job nothing is cached.
+    """
+
+    @functools.wraps(function)
+    def cached(*args: P.args, **kwargs: P.kwargs) -> R:
+        job = _current.get(None)
+        if job is None:
+            return function(*args, **kwargs)
+        key = (cached, args, tuple(sorted(kwargs.items())))
+        if key not in job._cache:
+            job._cache[key] = function(*args, **kwargs)
+        result: R = job._cache[key]
+        return result
+
+    return cached

@@ -1,0 +1,110 @@
+"""Calling an operation: validated JSON in, JSON out, every error as a value.
+
+Shared by the process lanes and the inline lane, so that an operation behaves alike in all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from headway.core.failure import ErrorInfo
+from headway.jobs.describe import describe
+from headway.jobs.retry import Retry
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from headway.jobs.context import JobContext
+    from headway.jobs.operation import Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """The result as JSON text; None when it is not to be kept."""
+
+    result: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class AskedRetry:
+    """The operation raised Retry."""
+
+    after_s: float | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The operation failed.
+
+    Attributes:
+        retry: The operation's `retry_on` names the error.
+        out_of_memory: The error is a MemoryError.
+    """
+
+    error: ErrorInfo
+    retry: bool = False
+    out_of_memory: bool = False
+
+
+Answer = Returned | AskedRetry | Failed
+
+
+def parse_request(operation: Operation, request: bytes) -> BaseModel:
+    """The validated input.
+
+    Raises:
+        pydantic.ValidationError: with the field paths.
+    """
+    return operation.request_model.model_validate_json(request)
+
+
+def arguments(operation: Operation, job: JobContext, request: BaseModel) -> tuple[Any, ...]:
+    """What the function is to be called with."""
+    if operation.takes_model:
+        return (job, request)
+    return (job, *(getattr(request, name) for name in type(request).model_fields))
+
+
+def answer_for_result(operation: Operation, value: Any, keep: bool, limit_bytes: int) -> Answer:
+    """Validate and serialize what the function returned.
+
+    A result that does not fit its type or has no JSON form is an error that says why, never None
+    (trap 4).
+    """
+    adapter = operation.result_adapter
+    try:
+        text = adapter.dump_json(adapter.validate_python(value))
+    except MemoryError as error:
+        return Failed(describe(error), out_of_memory=True)
+    except Exception as error:  # noqa: BLE001 - serializers run the author's code
+        return _refused(f"{_kind(value)} cannot be a result of {operation.name}: {error}")
+    if len(text) > limit_bytes:
+        return _refused(
+            f"the result has {len(text)} bytes of JSON, over the limit of {limit_bytes}; "
+            "write it as an artifact"
+        )
+    return Returned(text if keep else None)
+
+
+def answer_for_error(operation: Operation, error: BaseException) -> Answer:
+    """What an exception of the function means.
+
+    SystemExit and the like are errors too, not the end of the process (trap 8).
+    """
+    if isinstance(error, Retry):
+        return AskedRetry(error.after_s, error.reason)
+    return Failed(
+        describe(error),
+        retry=isinstance(error, operation.retry_on),
+        out_of_memory=isinstance(error, MemoryError),
+    )
+
+
+def _refused(text: str) -> Failed:
+    return Failed(ErrorInfo(type="ResultRefused", message=text))
+
+
+def _kind(value: Any) -> str:
+    return f"a value of type {type(value).__name__}"
