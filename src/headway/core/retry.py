@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 import random
+from enum import Enum
 
 import msgspec
+
+
+class Verdict(Enum):
+    """What a policy says after an attempt that did not succeed."""
+
+    AGAIN = "again"
+    FINAL = "final"
+    """This kind of failure is not retried."""
+    EXHAUSTED = "exhausted"
+    """It would be, but no attempt is left."""
+    QUARANTINED = "quarantined"
+    """It took its process down too often."""
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -43,3 +56,39 @@ class RetryPolicy(msgspec.Struct, frozen=True, omit_defaults=True):
         grown = self.backoff_s * self.backoff_factor ** min(failures - 1, 64)
         delay = min(grown, self.backoff_max_s)
         return delay * (1 - self.jitter * rng.random())
+
+    def crash_delay_s(self, crashes: int, rng: random.Random) -> float:
+        """Seconds to wait after a crash: none after the first, which is rarely the job's fault."""
+        return 0.0 if crashes <= 1 else self.delay_s(crashes - 1, rng)
+
+    def after_retry_asked(self, attempts: int) -> Verdict:
+        """The operation raised `Retry`.
+
+        Args:
+            attempts: Attempts so far that count, this one included.
+        """
+        return Verdict.AGAIN if attempts < self.max_attempts else Verdict.EXHAUSTED
+
+    def after_error(self, attempts: int, error_types: tuple[str, ...]) -> Verdict:
+        """The operation raised.
+
+        Args:
+            attempts: As above.
+            error_types: Names of the exception's class and its base classes.
+        """
+        if not set(self.retry_on) & set(error_types):
+            return Verdict.FINAL
+        return self.after_retry_asked(attempts)
+
+    def after_crash(self, attempts: int, crashes: int) -> Verdict:
+        """The attempt's process, or the one that kept its lease, died.
+
+        Args:
+            attempts: As above.
+            crashes: Crashes so far, this one included.
+        """
+        if not self.retryable:
+            return Verdict.FINAL
+        if crashes >= self.quarantine_after:
+            return Verdict.QUARANTINED
+        return self.after_retry_asked(attempts)

@@ -179,11 +179,17 @@ class Store(Protocol):
         """Let `limit` (>= 1) jobs with this key run at a time."""
         ...
 
-    async def take_lease(self, name: str, owner: str, lease_s: float) -> bool:
-        """Take or renew a named lease; False while another live owner has it."""
+    async def take_lease(
+        self, name: str, owner: str, lease_s: float, dead_owners: Sequence[str] = ()
+    ) -> str:
+        """Take or renew a named lease when it is free, over, one's own, or a dead owner's.
+
+        Returns:
+            Who has it now: `owner` when it was taken.
+        """
         ...
 
-    async def begin_period(self, name: str, owner: str, due: datetime) -> bool:
+    async def begin_period(self, name: str, due: datetime) -> bool:
         """Record that the system job `name` runs for `due`; False when it already did."""
         ...
 

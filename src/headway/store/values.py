@@ -16,15 +16,10 @@ from headway.core.failure import ErrorInfo
 from headway.core.retry import RetryPolicy
 from headway.core.states import JobState, Outcome, WaitReason
 
-
-class Value(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of the store's values."""
-
-
 # --- submitting ---------------------------------------------------------------------------------
 
 
-class Idempotency(Value):
+class Idempotency(msgspec.Struct, frozen=True, kw_only=True):
     """A client's promise that equal keys mean the same submission.
 
     Attributes:
@@ -37,7 +32,7 @@ class Idempotency(Value):
     fingerprint: str
 
 
-class Precondition(Value):
+class Precondition(msgspec.Struct, frozen=True, kw_only=True):
     """Something a job waits for outside the lanes.
 
     Attributes:
@@ -51,7 +46,7 @@ class Precondition(Value):
     timeout_s: float | None = None
 
 
-class NewJob(Value):
+class NewJob(msgspec.Struct, frozen=True, kw_only=True):
     """A submission, already validated.
 
     Attributes:
@@ -87,7 +82,7 @@ class NewJob(Value):
     idempotency: Idempotency | None = None
 
 
-class Submitted(Value):
+class Submitted(msgspec.Struct, frozen=True, kw_only=True):
     """The job of a submission.
 
     Attributes:
@@ -98,7 +93,7 @@ class Submitted(Value):
     created: bool
 
 
-class IdempotencyConflict(Value):
+class IdempotencyConflict(msgspec.Struct, frozen=True, kw_only=True):
     """The key was used before for another request; nothing was stored."""
 
     key: str
@@ -108,7 +103,7 @@ class IdempotencyConflict(Value):
 # --- reading ------------------------------------------------------------------------------------
 
 
-class Progress(Value, omit_defaults=True):
+class Progress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The last thing a job told of its progress.
 
     Attributes:
@@ -121,7 +116,7 @@ class Progress(Value, omit_defaults=True):
     numbers: Mapping[str, float] = {}
 
 
-class JobRow(Value):
+class JobRow(msgspec.Struct, frozen=True, kw_only=True):
     """A job as it is now, without its payload (`Payload`) and result (`StoredResult`).
 
     Attributes:
@@ -163,7 +158,7 @@ class JobRow(Value):
     retry_of: str | None = None
 
 
-class Payload(Value):
+class Payload(msgspec.Struct, frozen=True, kw_only=True):
     """What a job was asked to do: all that does not change after submission."""
 
     input_json: str
@@ -198,7 +193,7 @@ def submission_again(job: JobRow, payload: Payload, created_by: str) -> NewJob:
     )
 
 
-class StoredResult(Value):
+class StoredResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a job that succeeded.
 
     Attributes:
@@ -210,13 +205,13 @@ class StoredResult(Value):
     file: str | None = None
 
 
-class NotFound(Value):
+class NotFound(msgspec.Struct, frozen=True, kw_only=True):
     """No job has this id or prefix."""
 
     reference: str
 
 
-class Ambiguous(Value):
+class Ambiguous(msgspec.Struct, frozen=True, kw_only=True):
     """More than one job's id starts so.
 
     Attributes:
@@ -227,7 +222,7 @@ class Ambiguous(Value):
     examples: tuple[str, ...]
 
 
-class JobQuery(Value):
+class JobQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which jobs to list, newest first.
 
     Attributes:
@@ -245,7 +240,7 @@ class JobQuery(Value):
     limit: int = 100
 
 
-class JobPage(Value):
+class JobPage(msgspec.Struct, frozen=True, kw_only=True):
     """One page of a list.
 
     Attributes:
@@ -256,7 +251,7 @@ class JobPage(Value):
     cursor: int | None
 
 
-class Event(Value):
+class Event(msgspec.Struct, frozen=True, kw_only=True):
     """One line of a job's history.
 
     Attributes:
@@ -272,7 +267,7 @@ class Event(Value):
     data_json: str = "{}"
 
 
-class AttemptRow(Value):
+class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
     """One ended attempt.
 
     Attributes:
@@ -289,7 +284,7 @@ class AttemptRow(Value):
     usage: Usage | None = None
 
 
-class Why(Value):
+class Why(msgspec.Struct, frozen=True, kw_only=True):
     """Why a job is not running, exactly.
 
     Attributes:
@@ -308,7 +303,7 @@ class Why(Value):
     until: datetime | None = None
 
 
-class Count(Value):
+class Count(msgspec.Struct, frozen=True, kw_only=True):
     """How many live jobs of an operation are in a state."""
 
     operation: str
@@ -318,7 +313,7 @@ class Count(Value):
     jobs: int
 
 
-class Ended(Value):
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """How many jobs of an operation ended so, since the store was made."""
 
     operation: str
@@ -326,7 +321,7 @@ class Ended(Value):
     jobs: int
 
 
-class Counts(Value):
+class Counts(msgspec.Struct, frozen=True, kw_only=True):
     """Totals for metrics."""
 
     live: tuple[Count, ...]
@@ -336,7 +331,7 @@ class Counts(Value):
 # --- running ------------------------------------------------------------------------------------
 
 
-class Claim(Value):
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """The right to run one attempt; every write of the attempt shows it."""
 
     job_id: str
@@ -344,7 +339,7 @@ class Claim(Value):
     owner: str
 
 
-class ClaimedJob(Value):
+class ClaimedJob(msgspec.Struct, frozen=True, kw_only=True):
     """A job that was just claimed, with all that an attempt needs.
 
     Attributes:
@@ -360,7 +355,7 @@ class ClaimedJob(Value):
     ready_at: datetime
 
 
-class Usage(Value, omit_defaults=True):
+class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What an attempt used, over its whole process tree.
 
     Attributes:
@@ -372,17 +367,23 @@ class Usage(Value, omit_defaults=True):
     timeline: Mapping[str, float] = {}
 
 
-class Finish(Value):
-    """The end of a job: its attempt's outcome is the job's."""
+class Finish(msgspec.Struct, frozen=True, kw_only=True):
+    """The end of a job: its attempt's outcome is the job's.
+
+    Attributes:
+        crashed: The attempt took its process down.
+        kept_bytes: Size of the files kept of the job (logs, artifacts), for retention by size.
+    """
 
     outcome: Outcome
     result: StoredResult | None = None
     error: ErrorInfo | None = None
     usage: Usage | None = None
     crashed: bool = False
+    kept_bytes: int = 0
 
 
-class RetryLater(Value):
+class RetryLater(msgspec.Struct, frozen=True, kw_only=True):
     """The attempt did not succeed and the job runs again after a delay.
 
     Attributes:
@@ -399,10 +400,11 @@ class RetryLater(Value):
     crashed: bool = False
 
 
-class Release(Value):
+class Release(msgspec.Struct, frozen=True, kw_only=True):
     """The attempt is given back unfinished; it does not count, and the job is queued again."""
 
     reason: str
+    usage: Usage | None = None
 
 
 AttemptEnd = Finish | RetryLater | Release
@@ -420,7 +422,7 @@ class CancelResult(StrEnum):
     NOT_FOUND = "not_found"
 
 
-class Rescued(Value):
+class Rescued(msgspec.Struct, frozen=True, kw_only=True):
     """An attempt whose owner died or lost its lease, and what became of its job."""
 
     claim: Claim
@@ -428,7 +430,7 @@ class Rescued(Value):
     reason: str
 
 
-class Waiting(Value):
+class Waiting(msgspec.Struct, frozen=True, kw_only=True):
     """A job that waits for its preconditions.
 
     Attributes:
@@ -440,7 +442,7 @@ class Waiting(Value):
     since: datetime
 
 
-class RetentionRule(Value):
+class RetentionRule(msgspec.Struct, frozen=True, kw_only=True):
     """Which ended jobs may go; None: no limit of this kind.
 
     Attributes:

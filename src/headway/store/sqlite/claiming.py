@@ -1,0 +1,103 @@
+"""Handing jobs to workers, and keeping the workers' leases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from headway.core.clock import ns_from_s
+from headway.store.events import EventKind
+from headway.store.sqlite import keys
+from headway.store.sqlite.rows import JOB_WIDTH, Row, job_from, payload_from, time_from_us, to_json
+from headway.store.sqlite.submission import line_for
+from headway.store.sqlite.transaction import Transaction
+from headway.store.values import Claim, ClaimedJob, Progress
+
+_DUE_AT_ONCE = 1000
+"""Timers made ready in one transaction; the next one takes the rest."""
+
+
+def claim(
+    transaction: Transaction, owner: str, lanes: Mapping[str, int], lease_s: float
+) -> list[ClaimedJob]:
+    """Make due jobs ready, then take the head of each lane's queue."""
+    make_due_ready(transaction)
+    until_ns = transaction.now_ns + ns_from_s(lease_s)
+    claimed = []
+    for lane, limit in lanes.items():
+        rows = transaction.all(
+            "claim",
+            owner=owner,
+            lane=lane,
+            limit=limit,
+            lease_until_ns=until_ns,
+            now_us=transaction.now_us,
+        )
+        jobs = [_claimed(transaction, row, until_ns) for row in rows]
+        # RETURNING gives no order; the queue's is priority, then sequence.
+        claimed += sorted(jobs, key=lambda each: (-each.job.priority, each.job.sequence))
+    return claimed
+
+
+def make_due_ready(transaction: Transaction) -> None:
+    """Move jobs whose time has come into the line where they wait next."""
+    due = transaction.all("due", now_us=transaction.now_us, limit=_DUE_AT_ONCE)
+    for sequence, needs_preconditions, concurrency_key in due:
+        transaction.change(
+            "make_wait",
+            sequence=sequence,
+            wait_reason=line_for(bool(needs_preconditions), concurrency_key),
+            wait_detail=None,
+            now_us=transaction.now_us,
+            needs_preconditions=needs_preconditions,
+        )
+        transaction.event(sequence, EventKind.READY)
+    for key in dict.fromkeys(row[2] for row in due):
+        keys.admit(transaction, key)
+
+
+def renew(transaction: Transaction, claims: Sequence[Claim], lease_s: float) -> list[Claim]:
+    """Prolong leases; the refused claims."""
+    until_ns = transaction.now_ns + ns_from_s(lease_s)
+    return [
+        claim
+        for claim in claims
+        if not transaction.change("renew", lease_until_ns=until_ns, **fence(claim))
+    ]
+
+
+def set_progress(transaction: Transaction, claim: Claim, progress: Progress) -> bool:
+    changed = transaction.change("set_progress", progress_json=to_json(progress), **fence(claim))
+    return changed == 1
+
+
+def add_event(transaction: Transaction, claim: Claim, kind: str, data_json: str) -> bool:
+    row = transaction.one("current", **fence(claim))
+    if row is None:
+        return False
+    transaction.event(row[0], kind, claim.attempt, data_json)
+    return True
+
+
+def fence(claim: Claim) -> dict[str, str | int]:
+    """The parameters by which a query recognises the current attempt."""
+    return {"job_id": claim.job_id, "attempt": claim.attempt, "owner": claim.owner}
+
+
+def claim_from(row: Row) -> Claim:
+    job_id, attempt, owner = row
+    return Claim(job_id=job_id, attempt=attempt, owner=owner)
+
+
+def _claimed(transaction: Transaction, row: Row, until_ns: int) -> ClaimedJob:
+    job = job_from(row)
+    assert job.owner is not None
+    payload = transaction.one("payload_by_sequence", sequence=job.sequence)
+    assert payload is not None
+    transaction.event(job.sequence, EventKind.CLAIMED, job.attempt, to_json({"owner": job.owner}))
+    return ClaimedJob(
+        claim=Claim(job_id=job.id, attempt=job.attempt, owner=job.owner),
+        job=job,
+        payload=payload_from(*payload),
+        lease_until_ns=until_ns,
+        ready_at=time_from_us(row[JOB_WIDTH]),
+    )
