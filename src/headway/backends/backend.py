@@ -19,6 +19,12 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     extra: dict[str, Any] | None = None
     """Other fields of the message, passed through as they are (tool calls, names)."""
 
+    def as_text(self) -> str:
+        """The text of the content, without images and other parts."""
+        if isinstance(self.content, str):
+            return self.content
+        return "".join([str(part["text"]) for part in self.content if "text" in part])
+
 
 class Call(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What one request asks for. Plain data: inputs make it, backends render it."""
@@ -33,6 +39,18 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Fields put into the request's body as they are, over everything else."""
     variables: dict[str, Any] | None = None
     """The input row, for the templates of the generic HTTP backend and for Python callables."""
+
+    def as_messages(self) -> tuple[Message, ...]:
+        """What this turn adds to a conversation; a bare prompt is one user message."""
+        if self.messages or self.prompt is None:
+            return self.messages
+        return (Message("user", self.prompt),)
+
+    def as_text(self) -> str:
+        """What this turn asks, as plain text."""
+        if self.prompt is not None:
+            return self.prompt
+        return "\n".join([message.as_text() for message in self.messages])
 
 
 class Progress:

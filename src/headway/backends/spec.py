@@ -43,6 +43,10 @@ class TargetSpec(SpecModel):
     proxy: str | None = None
     timeouts: TimeoutSpec = TimeoutSpec()
     transport: Literal["fast", "aiohttp"] = "fast"
+    """A proxy always takes aiohttp."""
+    spread_addresses: bool = False
+    """Go round the addresses of the target's name instead of staying with the first that answers.
+    """
 
 
 class OpenAIBackendSpec(SpecModel):
@@ -54,6 +58,9 @@ class OpenAIBackendSpec(SpecModel):
     stream: bool = True
     include_usage: bool = True
     """Ask for `usage` in the stream's last event (`stream_options.include_usage`)."""
+    output_tokens_field: str | None = None
+    """What the longest reply is called in the body, where the server wants another name, for
+    example `max_completion_tokens`."""
     extra_body: dict[str, Any] = Field(default_factory=dict)
     """Fields put into every body as they are, for example {"ignore_eos": true}."""
 

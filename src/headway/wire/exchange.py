@@ -51,19 +51,22 @@ class Exchange:
         pool_wait_ns, connect_ns, tls_ns: Durations before `sent_ns`; None where there was none.
         sent_ns: When the request was handed to the socket (its latest sending, when `resent`).
         first_byte_ns: When the first byte of the reply's head was read.
+        raw_headers: The reply's header fields as they came; `headers` reads them.
         reads: (time, body bytes) for every socket read that carried body, de-chunked and, with a
             Content-Encoding, decompressed. Events may be split over reads and many share one.
+        body_bytes: How many bytes `reads` holds.
         done_ns: When the reply's last byte was read; None when it never was.
         watch: Called with each read's (time, bytes) until it returns True: "the first token came".
     """
 
     __slots__ = (
+        "body_bytes",
         "connect_ns",
         "done_ns",
         "failure",
         "first_byte_ns",
-        "headers",
         "pool_wait_ns",
+        "raw_headers",
         "reads",
         "resent",
         "reused",
@@ -81,12 +84,24 @@ class Exchange:
         self.first_byte_ns: int | None = None
         self.done_ns: int | None = None
         self.status: int | None = None
-        self.headers: dict[str, str] = {}
+        self.raw_headers: dict[bytes, bytes] = {}
         self.reads: list[tuple[int, bytes]] = []
+        self.body_bytes = 0
         self.reused = False
         self.resent = False
         self.failure: WireFailure | None = None
         self.watch = watch
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The reply's header fields, names in lower case; of a repeated one the last value.
+
+        Decoded when asked for, because most exchanges never are.
+        """
+        return {
+            name.decode("latin-1").lower(): value.decode("latin-1")
+            for name, value in self.raw_headers.items()
+        }
 
     @property
     def body(self) -> bytes:

@@ -1,0 +1,159 @@
+"""The backends of the OpenAI family: one way of asking, four dialects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from headway.backends.backend import Answer, Call, Message, Progress, TargetInfo
+from headway.backends.dialect import Dialect, DialectReply, ReplySummary
+from headway.backends.discovery import discover
+from headway.backends.endpoint import Endpoint
+from headway.backends.failures import failure_of, reply_failure
+from headway.backends.http_progress import carry_over, fail_at_now
+from headway.backends.spec import OpenAIBackendSpec
+from headway.backends.stream import FirstTokenWatch, measure
+from headway.records.record import Failure
+from headway.wire.exchange import Exchange, WireRequest
+
+_encode = msgspec.json.Encoder().encode
+
+
+class OpenAIBackend:
+    """Asks one model of one target.
+
+    Args:
+        spec: What to ask for.
+        dialect: How this endpoint says it.
+        endpoint: The target.
+        model: None: `validate` finds out what there is.
+    """
+
+    def __init__(
+        self, spec: OpenAIBackendSpec, dialect: Dialect, endpoint: Endpoint, model: str | None
+    ) -> None:
+        self._spec = spec
+        self._dialect = dialect
+        self._endpoint = endpoint
+        self._model = model
+        self._path = endpoint.api_path + dialect.path
+        self._fields = self._fixed_fields()
+
+    async def startup(self) -> None:
+        await self._endpoint.startup()
+
+    async def validate(self) -> TargetInfo:
+        info = await discover(self._endpoint, self._model)
+        self._model = info.model
+        self._fields = self._fixed_fields()
+        return info
+
+    async def resolve(self, call: Call, history: tuple[Message, ...], progress: Progress) -> Answer:
+        endpoint = self._endpoint
+        exchange = Exchange(self._make_watch())
+        request = WireRequest("POST", self._path, endpoint.headers, self.render(call, history))
+        try:
+            await endpoint.transport.exchange(request, exchange, endpoint.timeouts)
+        finally:
+            # Also when this is cancelled: what had come by then is kept (trap 35).
+            carry_over(exchange, progress)
+            summary, failure = self._read(exchange, progress)
+        if failure is not None:
+            fail_at_now(progress)
+            return Answer(failure=failure)
+        return Answer(message=summary.message)
+
+    async def shutdown(self) -> None:
+        await self._endpoint.shutdown()
+
+    def render(self, call: Call, history: tuple[Message, ...]) -> bytes:
+        """The body of a request: what was asked for and nothing else (trap 49)."""
+        fields = self._fields | self._dialect.question(call, history)
+        tokens_field = self._dialect.output_tokens_field
+        if call.output_tokens is not None and tokens_field is not None:
+            fields[self._spec.output_tokens_field or tokens_field] = call.output_tokens
+        if self._spec.extra_body:
+            fields |= self._spec.extra_body
+        if call.body:
+            fields |= call.body
+        return _encode(fields)
+
+    def _fixed_fields(self) -> dict[str, Any]:
+        fields: dict[str, Any] = {}
+        if self._model is not None:
+            fields["model"] = self._model
+        if self._spec.stream and self._dialect.can_stream:
+            fields["stream"] = True
+            if self._spec.include_usage and self._dialect.can_include_usage:
+                fields["stream_options"] = {"include_usage": True}
+        return fields
+
+    def _make_watch(self) -> Callable[[int, bytes], bool] | None:
+        if self._endpoint.timeouts.first_token_s is None or not self._spec.stream:
+            return None
+        return FirstTokenWatch(self._carries_token)
+
+    def _carries_token(self, data: bytes) -> bool:
+        event = self._dialect.decoder.decode_one(data)
+        return event is not None and self._dialect.new_reply().add([event])[0] > 0
+
+    def _read(self, exchange: Exchange, progress: Progress) -> tuple[ReplySummary, Failure | None]:
+        redactor = self._endpoint.redactor
+        failure = failure_of(exchange, redactor)
+        if exchange.status is None or exchange.status >= 300 or not exchange.reads:
+            if failure is None:
+                failure = reply_failure("protocol", "the reply is empty", exchange, redactor)
+            return ReplySummary(), failure
+        reply = self._dialect.new_reply()
+        complaint = self._read_body(exchange, reply, progress)
+        summary = reply.summary()
+        fill(summary, progress)
+        if failure is None and summary.error is not None:
+            failure = Failure(
+                category="server",
+                message="the server reported an error inside its reply",
+                status=exchange.status,
+                body=redactor.redact(summary.error),
+            )
+        if failure is None and complaint is not None:
+            failure = reply_failure("protocol", complaint, exchange, redactor)
+        return summary, failure
+
+    def _read_body(self, exchange: Exchange, reply: DialectReply, progress: Progress) -> str | None:
+        """Take in the body; what is wrong with it, if anything."""
+        start = exchange.reads[0][1][:64].lstrip()
+        # Told by its first byte: no server-sent event begins with a brace, every JSON reply does,
+        # and servers that ignore `stream` or report an error answer with JSON.
+        if start.startswith(b"{"):
+            event = self._dialect.decoder.decode_one(exchange.body)
+            if event is None:
+                return "the reply is not JSON of the OpenAI API"
+            reply.add([event])
+            return None
+        if start.startswith(b"<"):
+            return "the reply is an HTML page, not one of the OpenAI API"
+        groups, is_malformed = self._dialect.decoder.decode(
+            exchange.reads, exchange.done_ns is not None
+        )
+        measure(groups, reply, progress)
+        if is_malformed:
+            return "an event of the stream is not JSON of the OpenAI API"
+        return None if groups else "the reply holds no event of the OpenAI API"
+
+
+def fill(summary: ReplySummary, progress: Progress) -> None:
+    """What a reply said of itself; tokens by the server's count, else by the chunks that came."""
+    progress.text = summary.text
+    progress.finish_reason = summary.finish_reason
+    usage = summary.usage
+    if usage is not None:
+        progress.input_tokens = usage.sent
+        progress.cached_tokens = usage.cached
+        progress.output_tokens = usage.generated
+    if progress.output_tokens is not None:
+        progress.output_tokens_source = "usage"
+    elif progress.chunks is not None:
+        progress.output_tokens = progress.chunks
+        progress.output_tokens_source = "chunks"

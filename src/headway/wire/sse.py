@@ -1,0 +1,134 @@
+"""Server-sent events (WHATWG HTML, section 9.2.6): bytes in, each event's data out.
+
+Two ways lead to the same events. `SseSplitter` understands all of the format and works as reads
+come in. `as_json_array` handles, in three passes of C code over a whole reply, the one shape that
+nearly every inference server writes: `data: {...}` and a blank line, again and again.
+"""
+
+from __future__ import annotations
+
+import re
+
+_BOM = b"\xef\xbb\xbf"
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+_EVENT = b"data: "
+_END = b"\n\n"
+_NEXT = _END + _EVENT
+_DONE_AFTER = _NEXT + b"[DONE]"
+
+
+class SseSplitter:
+    """Splits a stream that arrives in arbitrary pieces into the data of its events.
+
+    Comments, ids, retry times and event names are skipped; several data lines of an event are
+    joined by a line feed; an event without data is none.
+    """
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._data: list[bytes] = []
+        self._is_at_start = True
+
+    def feed(self, piece: bytes) -> list[bytes]:
+        """The data of every event that `piece` completes, in order."""
+        if self._is_at_start:
+            piece = self._without_bom(piece)
+        text = self._rest + piece if self._rest else piece
+        # A carriage return at the end may be half of a line end: wait for what follows it.
+        held = text.endswith(b"\r")
+        lines = _LINE_END.split(text[:-1] if held else text)
+        self._rest = lines.pop() + (b"\r" if held else b"")
+        return self._take(lines)
+
+    def finish(self) -> list[bytes]:
+        """The stream is over: what it left without a blank line counts as an event too.
+
+        The standard drops it, yet servers forget the last blank line, and the tokens are there.
+        """
+        rest, self._rest = self._rest, b""
+        lines = _LINE_END.split(rest)
+        return self._take([*lines, b""])
+
+    def _take(self, lines: list[bytes]) -> list[bytes]:
+        events: list[bytes] = []
+        data = self._data
+        for line in lines:
+            if line.startswith(_EVENT):
+                data.append(line[6:])
+            elif not line:
+                if data:
+                    events.append(data[0] if len(data) == 1 else b"\n".join(data))
+                    data.clear()
+            elif line.startswith(b"data"):
+                if line == b"data":
+                    data.append(b"")
+                elif line[4:5] == b":":
+                    data.append(line[5:])
+        return events
+
+    def _without_bom(self, piece: bytes) -> bytes:
+        text = self._rest + piece
+        self._rest = b""
+        if len(text) < len(_BOM) and _BOM.startswith(text):
+            self._rest = text
+            return b""
+        self._is_at_start = False
+        return text.removeprefix(_BOM)
+
+
+def split_reads(reads: list[tuple[int, bytes]], is_whole: bool) -> list[tuple[int, list[bytes]]]:
+    """The events that each read completed.
+
+    Args:
+        reads: (time, bytes) in order.
+        is_whole: The stream came to its end, so that a rest without a blank line is an event.
+
+    Returns:
+        (time of the read, data of its events), without the reads that completed none.
+    """
+    splitter = SseSplitter()
+    groups: list[tuple[int, list[bytes]]] = []
+    for time_ns, piece in reads:
+        events = splitter.feed(piece)
+        if events:
+            groups.append((time_ns, events))
+    if is_whole and reads and (rest := splitter.finish()):
+        groups.append((reads[-1][0], rest))
+    return groups
+
+
+def as_json_array(body: bytes) -> tuple[bytes, int] | None:
+    """A whole reply of plain JSON events as one JSON array, so that one call decodes them all.
+
+    Three bulk operations instead of a loop: 0.05 µs an event against 0.6. It is right only when
+    the array decodes to exactly the returned number of elements: anything else in the stream
+    (comments, CRLF, event names, a malformed event) makes it fail to, because none of it is JSON.
+    A final `[DONE]` is left out.
+
+    Returns:
+        The array and its number of elements; None when the reply has another shape.
+    """
+    if not body.startswith(_EVENT) or not body.endswith(_END):
+        return None
+    end = len(body) - len(_END)
+    if body.endswith(_DONE_AFTER, 0, end):
+        end -= len(_DONE_AFTER)
+    events = body[len(_EVENT) : end]
+    array = events.replace(_NEXT, b",")
+    count = 1 + (len(events) - len(array)) // (len(_NEXT) - 1)
+    return b"[%b]" % array, count
+
+
+def completed_in_each(body: bytes, reads: list[tuple[int, bytes]]) -> list[int]:
+    """How many events each read completed, of a reply that `as_json_array` could take.
+
+    Each read is looked at from one byte before it, because the end of an event (two line feeds)
+    may itself be cut in two.
+    """
+    counts: list[int] = []
+    start = 0
+    for _, piece in reads:
+        end = start + len(piece)
+        counts.append(body.count(_END, start - 1 if start else 0, end))
+        start = end
+    return counts
