@@ -69,16 +69,14 @@ class RetryPolicy(msgspec.Struct, frozen=True, omit_defaults=True):
         """
         return Verdict.AGAIN if attempts < self.max_attempts else Verdict.EXHAUSTED
 
-    def after_error(self, attempts: int, error_types: tuple[str, ...]) -> Verdict:
+    def after_error(self, attempts: int, named: bool) -> Verdict:
         """The operation raised.
 
         Args:
             attempts: As above.
-            error_types: Names of the exception's class and its base classes.
+            named: Whether `retry_on` names the error; only the process that has the classes knows.
         """
-        if not set(self.retry_on) & set(error_types):
-            return Verdict.FINAL
-        return self.after_retry_asked(attempts)
+        return self.after_retry_asked(attempts) if named else Verdict.FINAL
 
     def after_crash(self, attempts: int, crashes: int) -> Verdict:
         """The attempt's process, or the one that kept its lease, died.

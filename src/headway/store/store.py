@@ -52,8 +52,13 @@ class Store(Protocol):
 
     # --- clients ---
 
-    async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted | IdempotencyConflict]:
-        """Store all jobs in one commit; answers stand in the order of `jobs`."""
+    async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted] | IdempotencyConflict:
+        """Store all jobs in one commit, or none of them.
+
+        Returns:
+            One answer a job, in order; or the first idempotency key that was used before for
+            another request: then nothing was stored.
+        """
         ...
 
     async def find(
@@ -189,8 +194,8 @@ class Store(Protocol):
         """
         ...
 
-    async def begin_period(self, name: str, due: datetime) -> bool:
-        """Record that the system job `name` runs for `due`; False when it already did."""
+    async def record_period(self, name: str, due: datetime) -> None:
+        """Record that the system job `name` has run for its due time."""
         ...
 
     async def last_period(self, name: str) -> datetime | None:

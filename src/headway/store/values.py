@@ -398,6 +398,7 @@ class RetryLater(msgspec.Struct, frozen=True, kw_only=True):
     error: ErrorInfo | None = None
     usage: Usage | None = None
     crashed: bool = False
+    kept_bytes: int = 0
 
 
 class Release(msgspec.Struct, frozen=True, kw_only=True):
@@ -405,6 +406,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
 
     reason: str
     usage: Usage | None = None
+    kept_bytes: int = 0
 
 
 AttemptEnd = Finish | RetryLater | Release

@@ -116,7 +116,8 @@ def _end(transaction: Transaction, job: JobRow, end: AttemptEnd) -> JobRow:
         _record(transaction, job, None, None, end.usage)
     if job.cancel_requested_at is not None:
         # It would run again, but somebody wants it gone: the durable intent decides.
-        return end_job(transaction, job, Finish(outcome=Outcome.CANCELLED))
+        cancelled = Finish(outcome=Outcome.CANCELLED, kept_bytes=end.kept_bytes)
+        return end_job(transaction, job, cancelled)
     return _again(transaction, job, end)
 
 
@@ -142,6 +143,7 @@ def _again(transaction: Transaction, job: JobRow, end: RetryLater | Release) -> 
         error_json=optional_json(error),
         crashed=crashed,
         released=isinstance(end, Release),
+        kept_bytes=end.kept_bytes,
         now_us=transaction.now_us,
     )
     assert row is not None, "only a running attempt can be put back"

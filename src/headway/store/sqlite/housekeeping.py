@@ -33,8 +33,8 @@ def take_lease(
     return holder
 
 
-def begin_period(transaction: Transaction, name: str, due: datetime) -> bool:
-    return transaction.change("begin_period", name=name, due_us=us_from_time(due)) == 1
+def record_period(transaction: Transaction, name: str, due: datetime) -> None:
+    transaction.change("record_period", name=name, due_us=us_from_time(due))
 
 
 def last_period(transaction: Transaction, name: str) -> datetime | None:

@@ -91,8 +91,11 @@ class SqliteStore:
         for thread in (self._scanner, self._reader, self._writer):
             await thread.close()
 
-    async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted | IdempotencyConflict]:
-        return await self._write(submission.submit, self._ids, jobs)
+    async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted] | IdempotencyConflict:
+        try:
+            return await self._write(submission.submit, self._ids, jobs)
+        except submission.Conflict as conflict:
+            return conflict.conflict
 
     async def find(
         self, reference: str, workspace: str | None = None
@@ -173,8 +176,8 @@ class SqliteStore:
     ) -> str:
         return await self._write(housekeeping.take_lease, name, owner, lease_s, dead_owners)
 
-    async def begin_period(self, name: str, due: datetime) -> bool:
-        return await self._write(housekeeping.begin_period, name, due)
+    async def record_period(self, name: str, due: datetime) -> None:
+        await self._write(housekeeping.record_period, name, due)
 
     async def last_period(self, name: str) -> datetime | None:
         return await self._read(housekeeping.last_period, name)

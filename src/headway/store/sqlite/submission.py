@@ -14,22 +14,27 @@ from headway.store.sqlite.transaction import Transaction
 from headway.store.values import IdempotencyConflict, JobRow, NewJob, Submitted
 
 
-def submit(
-    transaction: Transaction, ids: JobIds, jobs: Sequence[NewJob]
-) -> list[Submitted | IdempotencyConflict]:
-    """Insert the jobs, or find the ones that their idempotency keys already made."""
-    answers: list[int | Submitted | IdempotencyConflict] = [
-        _earlier(transaction, job) or _insert(transaction, ids.new(transaction.now), job)
-        for job in jobs
-    ]
+class Conflict(Exception):
+    """Undoes a whole submission; never leaves the store."""
+
+    def __init__(self, conflict: IdempotencyConflict) -> None:
+        super().__init__(conflict.key)
+        self.conflict = conflict
+
+
+def submit(transaction: Transaction, ids: JobIds, jobs: Sequence[NewJob]) -> list[Submitted]:
+    """Insert the jobs, or find the ones that their idempotency keys already made.
+
+    Raises:
+        Conflict: a key was used before for another request.
+    """
+    taken_in = [_take_in(transaction, ids, job) for job in jobs]
     for key in dict.fromkeys(job.concurrency_key for job in jobs):
         keys.admit(transaction, key)
     # Read back only now: admission has decided which of them are locked.
     return [
-        Submitted(job=_by_sequence(transaction, answer), created=True)
-        if isinstance(answer, int)
-        else answer
-        for answer in answers
+        Submitted(job=_by_sequence(transaction, sequence), created=created)
+        for sequence, created in taken_in
     ]
 
 
@@ -40,17 +45,25 @@ def line_for(needs_preconditions: bool, concurrency_key: str | None) -> WaitReas
     return WaitReason.QUEUED if concurrency_key is None else WaitReason.LOCKED
 
 
-def _earlier(transaction: Transaction, job: NewJob) -> Submitted | IdempotencyConflict | None:
+def _take_in(transaction: Transaction, ids: JobIds, job: NewJob) -> tuple[int, bool]:
+    """The job's sequence, and whether it is new."""
+    earlier = _earlier(transaction, job)
+    if earlier is not None:
+        return earlier, False
+    return _insert(transaction, ids.new(transaction.now), job), True
+
+
+def _earlier(transaction: Transaction, job: NewJob) -> int | None:
     if job.idempotency is None:
         return None
     found = transaction.one("find_idempotency", workspace=job.workspace, key=job.idempotency.key)
     if found is None:
         return None
     fingerprint, sequence = found
-    earlier = _by_sequence(transaction, sequence)
     if fingerprint != job.idempotency.fingerprint:
-        return IdempotencyConflict(key=job.idempotency.key, job_id=earlier.id)
-    return Submitted(job=earlier, created=False)
+        earlier = _by_sequence(transaction, sequence)
+        raise Conflict(IdempotencyConflict(key=job.idempotency.key, job_id=earlier.id))
+    return int(sequence)
 
 
 def _insert(transaction: Transaction, job_id: str, job: NewJob) -> int:

@@ -11,7 +11,8 @@ RETURNING {job};
 -- From RUNNING back to PENDING: retry, drain, lease lost.
 UPDATE jobs SET state = 'PENDING', wait_reason = :wait_reason, wait_detail = :wait_detail,
     waiting_since_us = :now_us, run_at_us = :run_at_us, owner = NULL, lease_until_ns = NULL,
-    error_json = :error_json, crashes = crashes + :crashed, released = released + :released
+    error_json = :error_json, crashes = crashes + :crashed, released = released + :released,
+    kept_bytes = kept_bytes + :kept_bytes
 WHERE sequence = :sequence AND state = 'RUNNING'
 RETURNING {job};
 

@@ -10,10 +10,10 @@ WHERE leases.owner = excluded.owner OR leases.lease_until_ns <= :now_ns
 -- Who has a lease.
 SELECT owner FROM leases WHERE name = :name;
 
--- name: begin_period
--- A system job runs once for each due time, whoever asks.
+-- name: record_period
+-- Written after a system job has run, so that one whose process died runs again.
 INSERT INTO periods (name, due_us) VALUES (:name, :due_us)
-ON CONFLICT (name) DO UPDATE SET due_us = excluded.due_us WHERE periods.due_us < excluded.due_us;
+ON CONFLICT (name) DO UPDATE SET due_us = excluded.due_us;
 
 -- name: last_period
 -- The latest due time that ran.
