@@ -27,6 +27,10 @@ class StoreUnavailable(HeadwayError):
     """The store did not answer in time: the same call may succeed later."""
 
 
+class DiskError(HeadwayError):
+    """A file could not be written: free space or mend its permissions. What it held stays whole."""
+
+
 class LeaseLost(HeadwayError):
     """This attempt is no longer the current one: stop, and write nothing more."""
 

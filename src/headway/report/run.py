@@ -1,0 +1,127 @@
+"""From a run directory to its report: pure, so that any report can be made again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import ValidationError
+
+from headway.core.errors import InputError
+from headway.records.record import Note, StageEnded, StageStarted, WorkerDied, WorkerSample
+from headway.records.run_dir import RunDirectory, RunFile
+from headway.report.floor import read_floor
+from headway.report.model import LostWorker, Report, RunInfo, RunNote, StageReport
+from headway.report.objectives import ObjectiveSpec
+from headway.report.stage import RunContext, stage_report
+from headway.report.stage_data import StageData
+from headway.report.verdict import overall
+
+
+def build(directory: RunDirectory) -> Report:
+    """Make the whole report of a run, finished or not.
+
+    Raises:
+        ConfigError: it is not a run directory.
+        InputError: a file in it is damaged; the text names the line.
+    """
+    run = directory.read_run()
+    stages, deaths, notes = _read_events(directory)
+    for record in directory.records():
+        stages.setdefault(record.stage, StageData(record.stage)).add(record)
+    context = _context(run)
+    reports = [stage_report(stages[number], context) for number in sorted(stages)]
+    return Report(
+        run=_run_info(run),
+        verdict=overall(stage.verdict.word for stage in reports),
+        complete=bool(reports) and not any(stage.partial for stage in reports),
+        calibration=run.calibration,
+        stages=reports,
+        workers_lost=[
+            LostWorker(
+                worker=death.worker,
+                stage=death.stage,
+                cause=death.cause,
+                lost_requests=death.lost_requests,
+            )
+            for death in deaths
+        ],
+        notes=[RunNote(topic=note.topic, text=note.text, data=note.data) for note in notes],
+    )
+
+
+def stage_summary(directory: RunDirectory, stage: int) -> StageReport:
+    """One stage's numbers, as soon as its end is written to the events.
+
+    Raises:
+        InputError: the directory tells of no such stage, or a file in it is damaged.
+    """
+    stages, _, _ = _read_events(directory)
+    data = stages.setdefault(stage, StageData(stage))
+    for record in directory.records(stage):
+        data.add(record)
+    if data.started is None and not len(data.columns):
+        raise InputError(f"{directory.path} holds nothing of stage {stage}")
+    return stage_report(data, _context(directory.read_run()))
+
+
+def _read_events(
+    directory: RunDirectory,
+) -> tuple[dict[int, StageData], list[WorkerDied], list[Note]]:
+    stages: dict[int, StageData] = {}
+    deaths: list[WorkerDied] = []
+    notes: list[Note] = []
+    for event in directory.events():
+        if isinstance(event, Note):
+            notes.append(event)
+            continue
+        if isinstance(event, WorkerDied):
+            deaths.append(event)
+        if event.stage is not None:
+            _keep(stages.setdefault(event.stage, StageData(event.stage)), event)
+    return stages, deaths, notes
+
+
+def _keep(data: StageData, event: StageStarted | StageEnded | WorkerSample | WorkerDied) -> None:
+    match event:
+        case StageStarted():
+            data.started = event
+        case StageEnded():
+            data.ended = event
+        case WorkerSample():
+            data.samples.append(event)
+        case WorkerDied():
+            data.deaths.append(event)
+
+
+def _context(run: RunFile) -> RunContext:
+    try:
+        objectives = ObjectiveSpec.model_validate(run.spec.get("objectives") or {})
+    except ValidationError as error:
+        raise InputError(f"run.json holds objectives that cannot be read: {error}") from error
+    return RunContext(
+        objectives=objectives,
+        floor=read_floor(run.calibration),
+        unique_prompts=_asks_unique_prompts(run.spec.get("inputs") or {}),
+    )
+
+
+def _asks_unique_prompts(inputs: dict[str, Any]) -> bool:
+    shared = inputs.get("prefix_tokens") or 0
+    return bool(inputs.get("unique_prefix")) and not shared
+
+
+def _run_info(run: RunFile) -> RunInfo:
+    target = run.spec.get("target") or {}
+    backend = run.spec.get("backend") or {}
+    identity = run.provenance.get("target") or {}
+    return RunInfo(
+        run_id=run.run_id,
+        created=run.created,
+        seed=run.seed,
+        target_url=target.get("url"),
+        model=target.get("model") or identity.get("model"),
+        backend=backend.get("kind"),
+        labels=run.spec.get("labels") or {},
+        spec=run.spec,
+        provenance=run.provenance,
+    )
