@@ -28,7 +28,11 @@ class SyntheticInputSpec(SpecModel):
 
     kind: Literal["synthetic"] = "synthetic"
     prompt_tokens: Distribution = Constant(value=256)
+    """Input tokens of the first request as the target counts them; later turns: of the new text."""
     output_tokens: Distribution | None = Constant(value=128)
+    lengths: Path | None = None
+    """A file of prompt lengths, with output lengths where it has them: rows are drawn at random,
+    both lengths together, in place of `prompt_tokens` (and `output_tokens`)."""
     unique_prefix: bool = True
     """Each prompt begins with words of its own, so that no prefix cache hits by accident."""
     prefix_tokens: int = Field(default=0, ge=0)
@@ -53,11 +57,17 @@ class FileInputSpec(SpecModel):
     """Send every user message of a conversation as a turn; otherwise a row is one request."""
     output_tokens: Distribution | None = None
     """None: as the row says, else not asked."""
+    answer_lengths: bool = False
+    """Ask for as many output tokens as the row's recorded answer has."""
     think_time_s: Distribution = Constant(value=0)
+    """Used where the row's turn has none of its own."""
+    unique_prefix: bool = False
+    """Put words of its own before each conversation, so that no prefix cache hits."""
     repeat: bool = False
     """Begin again at the end; otherwise the end of the file ends the stage."""
     shuffle: bool = False
     tokenizer: Path | None = None
+    """A local `tokenizer.json` for `answer_lengths`; without one, words are counted."""
 
 
 class TraceInputSpec(SpecModel):
@@ -69,6 +79,8 @@ class TraceInputSpec(SpecModel):
     prompt_tokens: Distribution = Constant(value=256)
     """Used where the trace gives no length."""
     output_tokens: Distribution | None = Constant(value=128)
+    block_tokens: int = Field(default=512, ge=1)
+    """Tokens that one of a Mooncake trace's `hash_ids` stands for."""
     tokenizer: Path | None = None
 
 

@@ -1,18 +1,40 @@
-"""Makes a recipe of an input spec (parent) and opens it (worker)."""
+"""Makes a recipe of an input spec (in the parent) and opens it (in a worker)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import random
+import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 from headway.backends.spec import BackendSpec
+from headway.core.distributions import Constant, draw_int
 from headway.core.errors import ConfigError
 from headway.load.inputs.conversation import Inputs
+from headway.load.inputs.conversations_file import FileInputs, RowUse, prepare_file
+from headway.load.inputs.counted import CountedVocabulary, count_vocabulary
 from headway.load.inputs.counting import TokenCounter
+from headway.load.inputs.importing import Imported, Source
+from headway.load.inputs.keys import derive_key
+from headway.load.inputs.lengths import first_input_lengths, import_lengths
 from headway.load.inputs.recipe import Recipe, workload_hash
+from headway.load.inputs.rows import detect_format
 from headway.load.inputs.synthetic import SyntheticInputs
-from headway.load.inputs.vocabulary import uncounted_vocabulary
-from headway.load.spec import InputSpec, SyntheticInputSpec
+from headway.load.inputs.trace import (
+    TraceInputs,
+    first_trace_lengths,
+    import_trace,
+    read_offsets,
+    trace_recipe,
+)
+from headway.load.spec import FileInputSpec, InputSpec, SyntheticInputSpec, TraceInputSpec
+
+T = TypeVar("T")
+
+_CHECKED_LENGTHS = 16
+_SYNTHETIC_PLACE_FIELDS = {"lengths", "tokenizer"}
 
 
 async def prepare(
@@ -35,14 +57,14 @@ async def prepare(
         InputError: a file is empty or unusable; the text names it and its lines.
         ConfigError: the inputs and the backend or the installed extras do not fit.
     """
-    if isinstance(inputs, SyntheticInputSpec):
-        spec = inputs.model_dump(mode="json")
-        return Recipe(
-            spec=spec,
-            vocabulary=uncounted_vocabulary(),
-            workload_hash=workload_hash(spec),
-        )
-    raise ConfigError(f"inputs of kind {inputs.kind} are not there yet")
+    preparation = _Preparation(backend, seed, work_dir, counter)
+    match inputs:
+        case SyntheticInputSpec():
+            return await preparation.synthetic(inputs)
+        case FileInputSpec():
+            return await preparation.file(inputs)
+        case TraceInputSpec():
+            return await preparation.trace(inputs)
 
 
 def open_inputs(recipe: Recipe, seed: int, stage: int = 0) -> Inputs:
@@ -55,9 +77,13 @@ def open_inputs(recipe: Recipe, seed: int, stage: int = 0) -> Inputs:
             would find it in the target's prefix cache.
     """
     spec = recipe.input_spec()
-    if isinstance(spec, SyntheticInputSpec):
-        return SyntheticInputs(recipe, spec, seed, stage)
-    raise ConfigError(f"inputs of kind {spec.kind} are not there yet")
+    match spec:
+        case SyntheticInputSpec():
+            return SyntheticInputs(recipe, spec, seed, stage)
+        case FileInputSpec():
+            return FileInputs(recipe, spec, seed, stage)
+        case TraceInputSpec():
+            return TraceInputs(recipe, spec, seed, stage)
 
 
 def offsets_ns(recipe: Recipe) -> Sequence[int]:
@@ -66,4 +92,94 @@ def offsets_ns(recipe: Recipe) -> Sequence[int]:
     Raises:
         ConfigError: the inputs are not a trace.
     """
-    raise ConfigError("only trace inputs have offsets")
+    return read_offsets(recipe)
+
+
+class _Preparation:
+    """What the three kinds of inputs need alike."""
+
+    def __init__(
+        self, backend: BackendSpec, seed: int, work_dir: Path, counter: TokenCounter | None
+    ) -> None:
+        self._seed = seed
+        self._work_dir = work_dir
+        self._counter = counter
+        self._use = RowUse(
+            single_turn=backend.kind == "openai-embeddings",
+            keep_fields=backend.kind in ("http", "python"),
+        )
+
+    async def synthetic(self, spec: SyntheticInputSpec) -> Recipe:
+        if spec.turns != Constant(value=1):
+            self._refuse_turns()
+        imported = await self._lengths(spec.lengths) if spec.lengths else None
+        rng = random.Random(derive_key(self._seed, 0, "checked lengths"))
+        if imported:
+            lengths = first_input_lengths(imported.rows, _CHECKED_LENGTHS)
+        else:
+            lengths = [draw_int(spec.prompt_tokens, rng, 1) for _ in range(_CHECKED_LENGTHS)]
+        counted = await self._count([one + spec.prefix_tokens for one in lengths], spec.tokenizer)
+        return _synthetic_recipe(spec, imported, counted)
+
+    async def file(self, spec: FileInputSpec) -> Recipe:
+        if spec.turns:
+            self._refuse_turns()
+        file_format = detect_format(spec.path) if spec.format == "auto" else spec.format
+        source = Source(spec.path, file_format, self._work_dir)
+        return await _in_thread(lambda stop: prepare_file(spec, source, self._use, stop))
+
+    async def trace(self, spec: TraceInputSpec) -> Recipe:
+        imported, reader = await _in_thread(lambda stop: import_trace(spec, self._work_dir, stop))
+        rng = random.Random(derive_key(self._seed, 0, "checked lengths"))
+        lengths = [
+            one or draw_int(spec.prompt_tokens, rng, 1)
+            for one in first_trace_lengths(imported.rows, _CHECKED_LENGTHS)
+        ]
+        counted = await self._count(lengths, spec.tokenizer)
+        return trace_recipe(spec, imported, reader, counted)
+
+    async def _lengths(self, path: Path) -> Imported:
+        source = Source(path, detect_format(path), self._work_dir)
+        return await _in_thread(lambda stop: import_lengths(source, stop))
+
+    async def _count(self, lengths: list[int], tokenizer: Path | None) -> CountedVocabulary:
+        return await count_vocabulary(self._counter, tokenizer, lengths, self._seed)
+
+    def _refuse_turns(self) -> None:
+        if self._use.single_turn:
+            raise ConfigError("openai-embeddings has no conversations: leave out turns")
+
+
+def _synthetic_recipe(
+    spec: SyntheticInputSpec, imported: Imported | None, counted: CountedVocabulary
+) -> Recipe:
+    parameters: dict[str, Any] = spec.model_dump(mode="json", exclude=_SYNTHETIC_PLACE_FIELDS)
+    # The words themselves are left out: another server's vocabulary makes no other workload.
+    parameters["unit"] = counted.unit
+    return Recipe(
+        spec=spec.model_dump(mode="json"),
+        vocabulary=counted.vocabulary,
+        rows=imported.rows if imported else None,
+        workload_hash=workload_hash(parameters, imported.sha256 if imported else None),
+        notes=(counted.note, *(imported.notes if imported else ())),
+        provenance={"prompt_tokens": counted.provenance},
+    )
+
+
+class _Stopped(Exception):
+    """The thread's work is no longer wanted."""
+
+
+async def _in_thread(work: Callable[[Callable[[], None]], T]) -> T:
+    # Reading a large file takes a while; the event loop stays free for Ctrl-C, and a cancelled
+    # wait ends the thread at its next row instead of leaving it to read to the end.
+    stopped = threading.Event()
+
+    def check_stop() -> None:
+        if stopped.is_set():
+            raise _Stopped
+
+    try:
+        return await asyncio.to_thread(work, check_stop)
+    finally:
+        stopped.set()

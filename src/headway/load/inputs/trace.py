@@ -1,0 +1,277 @@
+"""Traces: recorded arrivals with their lengths. The text is made, shared where the trace shares.
+
+Formats: Mooncake (JSON lines: `timestamp` in milliseconds, `input_length`, `output_length`,
+`hash_ids`), Azure (CSV: `TIMESTAMP`, `ContextTokens`, `GeneratedTokens`), and bare timestamps
+(one a line, seconds or ISO 8601).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from array import array
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from headway.backends.backend import Call
+from headway.core.distributions import draw_int
+from headway.core.errors import ConfigError
+from headway.load.inputs.conversation import Conversation, Turn
+from headway.load.inputs.counted import CountedVocabulary
+from headway.load.inputs.importing import Imported, Source, import_rows
+from headway.load.inputs.keys import derive_key
+from headway.load.inputs.problems import NOTE_TOPIC, RowError
+from headway.load.inputs.recipe import Recipe, workload_hash
+from headway.load.inputs.row_file import RowFile, RowReader
+from headway.load.inputs.rows import FileFormat, numbered_lines, open_input
+from headway.load.inputs.text import Openings, TextPool
+from headway.load.inputs.timestamps import ns_from_number, ns_from_text
+from headway.load.spec import TraceInputSpec
+from headway.records.record import Note
+
+TraceFormat = Literal["mooncake", "azure", "timestamps"]
+
+_FILE_FORMATS: dict[TraceFormat, FileFormat] = {
+    "mooncake": "jsonl",
+    "azure": "csv",
+    "timestamps": "text",
+}
+_NS_PER_MS = 1_000_000
+_MAX_LENGTH = 100_000_000
+_PLACE_FIELDS = {"path", "format", "tokenizer"}
+
+
+class TraceRow(msgspec.Struct, frozen=True, array_like=True):
+    """What a trace says of one request."""
+
+    input_tokens: int | None
+    output_tokens: int | None
+    blocks: tuple[int, ...] = ()
+    """Names of the blocks that its text begins with; equal names, equal text."""
+
+
+def trace_format(spec: TraceInputSpec) -> TraceFormat:
+    """The file's format, told by its first line where the spec leaves it open."""
+    if spec.format != "auto":
+        return spec.format
+    with open_input(spec.path) as file:
+        first = (next(numbered_lines(file), (0, b""))[1] or b"").strip().lower()
+    if first.startswith(b"{"):
+        return "mooncake"
+    return "azure" if b"contexttokens" in first else "timestamps"
+
+
+def import_trace(
+    spec: TraceInputSpec, work_dir: Path, check_stop: Callable[[], None]
+) -> tuple[Imported, TraceReader]:
+    """Read and order the arrivals of a trace.
+
+    Raises:
+        InputError: no line of it can be used.
+    """
+    reader = TraceReader(trace_format(spec))
+    source = Source(spec.path, _FILE_FORMATS[reader.form], work_dir)
+    return import_rows(source, reader.parse, check_stop, reader.order), reader
+
+
+def first_trace_lengths(rows: RowFile, count: int) -> list[int | None]:
+    """The first few prompt lengths, for the check of the token count."""
+    reader = RowReader(rows)
+    try:
+        decode = msgspec.json.Decoder(TraceRow).decode
+        return [decode(reader[n]).input_tokens for n in range(min(count, rows.count))]
+    finally:
+        reader.close()
+
+
+class TraceReader:
+    """Reads rows and keeps their times."""
+
+    def __init__(self, form: TraceFormat) -> None:
+        self.form = form
+        self.times_ns = array("q")
+        self.raised = 0
+        """Lengths of 0, which no server can be asked for, raised to 1."""
+        self.unordered = 0
+        """Rows that came after a later one."""
+        self._parse = {
+            "mooncake": self._mooncake,
+            "azure": self._azure,
+            "timestamps": self._timestamps,
+        }[form]
+
+    def parse(self, fields: dict[str, Any]) -> TraceRow:
+        """One row.
+
+        Raises:
+            RowError: it cannot be used.
+        """
+        time_ns, row = self._parse(fields)
+        self.times_ns.append(time_ns)
+        return row
+
+    def order(self) -> list[int] | None:
+        """Sort the times; the positions of the rows in that order, None when they were sorted."""
+        times = self.times_ns
+        self.unordered = sum(times[n] < times[n - 1] for n in range(1, len(times)))
+        if not self.unordered:
+            return None
+        order = sorted(range(len(times)), key=times.__getitem__)
+        self.times_ns = array("q", (times[position] for position in order))
+        return order
+
+    def offsets_ns(self) -> array[int]:
+        """Times since the first arrival."""
+        return array("q", (time - self.times_ns[0] for time in self.times_ns))
+
+    def _mooncake(self, fields: dict[str, Any]) -> tuple[int, TraceRow]:
+        if "timestamp" not in fields:
+            raise RowError("no timestamp")
+        time_ns = ns_from_number(fields["timestamp"], _NS_PER_MS)
+        input_tokens = self._length(fields.get("input_length"), "input_length")
+        output_tokens = self._length(fields.get("output_length"), "output_length")
+        return time_ns, TraceRow(input_tokens, output_tokens, _blocks(fields.get("hash_ids")))
+
+    def _azure(self, fields: dict[str, Any]) -> tuple[int, TraceRow]:
+        named = {name.lower(): value for name, value in fields.items()}
+        missing = [name for name in ("TIMESTAMP", "ContextTokens") if name.lower() not in named]
+        if missing:
+            raise RowError(f"no column {missing[0]!r} (columns: {', '.join(list(fields)[:12])})")
+        input_tokens = self._length(named["contexttokens"] or None, "ContextTokens")
+        output_tokens = self._length(named.get("generatedtokens") or None, "GeneratedTokens")
+        return ns_from_text(named["timestamp"]), TraceRow(input_tokens, output_tokens)
+
+    def _timestamps(self, fields: dict[str, Any]) -> tuple[int, TraceRow]:
+        return ns_from_text(fields["prompt"]), TraceRow(None, None)
+
+    def _length(self, value: Any, name: str) -> int | None:
+        if value is None:
+            return None
+        if isinstance(value, str) and value.strip().isdecimal() and len(value) < 20:
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MAX_LENGTH:
+            raise RowError(f"{name} is not a whole number of tokens: {str(value)[:40]!r}")
+        if value == 0:
+            self.raised += 1
+        return max(1, value)
+
+
+def trace_recipe(
+    spec: TraceInputSpec, imported: Imported, reader: TraceReader, counted: CountedVocabulary
+) -> Recipe:
+    """Put together what the workers and the arrival side need."""
+    offsets = reader.offsets_ns()
+    file = Path(imported.rows.data).with_name("inputs.offsets")
+    file.write_bytes(offsets.tobytes())
+    parameters: dict[str, Any] = spec.model_dump(mode="json", exclude=_PLACE_FIELDS)
+    parameters["unit"] = counted.unit
+    parameters["offsets_sha256"] = hashlib.sha256(offsets.tobytes()).hexdigest()
+    return Recipe(
+        spec=spec.model_dump(mode="json"),
+        vocabulary=counted.vocabulary,
+        rows=imported.rows,
+        offsets=str(file),
+        conversations=imported.rows.count,
+        workload_hash=workload_hash(parameters, imported.sha256),
+        notes=(counted.note, *imported.notes, *_order_notes(reader)),
+        provenance={
+            "prompt_tokens": counted.provenance,
+            "rows": imported.rows.count,
+            "rows_sha256": imported.sha256,
+            "trace_format": reader.form,
+        },
+    )
+
+
+def read_offsets(recipe: Recipe) -> Sequence[int]:
+    """The arrivals of a trace's recipe, nanoseconds since the first.
+
+    Raises:
+        ConfigError: the inputs are not a trace.
+    """
+    if recipe.offsets is None:
+        raise ConfigError("only trace inputs have arrival times (--profile trace needs a trace)")
+    offsets = array("q")
+    offsets.frombytes(Path(recipe.offsets).read_bytes())
+    return offsets
+
+
+class TraceInputs:
+    """Makes the text of a trace's requests."""
+
+    def __init__(self, recipe: Recipe, spec: TraceInputSpec, seed: int, stage: int) -> None:
+        if recipe.rows is None:
+            raise ValueError("a trace's recipe has rows")
+        self._spec = spec
+        self._seed = seed
+        self._stage = stage
+        self._vocabulary = recipe.vocabulary
+        self._rows = RowReader(recipe.rows)
+        self._decoder = msgspec.json.Decoder(TraceRow)
+        self._pool = TextPool(recipe.vocabulary, seed)
+        self._openings = Openings(recipe.vocabulary, derive_key(seed, stage, "openings"))
+        self._block_openings = Openings(recipe.vocabulary, derive_key(seed, stage, "blocks"))
+        self._random = random.Random()
+
+    def conversation(self, index: int) -> Conversation | None:
+        if index >= self._rows.count:
+            return None
+        row = self._decoder.decode(self._rows[index])
+        key = derive_key(self._seed, self._stage, "conversation", index)
+        input_tokens, output_tokens = self._lengths(row, key)
+        words = self._vocabulary.words_for_request(input_tokens)
+        call = Call(prompt=self._prompt(row, words, index, key), output_tokens=output_tokens)
+        return Conversation((Turn(call),))
+
+    def close(self) -> None:
+        self._rows.close()
+
+    def _lengths(self, row: TraceRow, key: int) -> tuple[int, int | None]:
+        if row.input_tokens is not None and row.output_tokens is not None:
+            return row.input_tokens, row.output_tokens
+        self._random.seed(key)
+        drawn_input = draw_int(self._spec.prompt_tokens, self._random, 1)
+        output = self._spec.output_tokens
+        drawn_output = None if output is None else draw_int(output, self._random, 1)
+        return row.input_tokens or drawn_input, row.output_tokens or drawn_output
+
+    def _prompt(self, row: TraceRow, words: int, index: int, key: int) -> str:
+        parts = []
+        block_words = self._vocabulary.words_for_text(self._spec.block_tokens)
+        for block in row.blocks:
+            if words <= 0:
+                break
+            parts.append(self._block(block, min(words, block_words)))
+            words -= block_words
+        if words > 0:
+            parts.append(self._pool.text(words, key, self._openings.words(index, words)))
+        return " ".join(parts)
+
+    def _block(self, block: int, words: int) -> str:
+        # Cut to fewer words, a block's text is the beginning of the whole one: requests that name
+        # the same blocks share their prefix up to the shorter one's end.
+        key = derive_key(self._seed, self._stage, "block", block)
+        return self._pool.text(words, key, self._block_openings.words(block, words))
+
+
+def _blocks(value: Any) -> tuple[int, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list) or any(type(one) is not int for one in value):
+        raise RowError("hash_ids is not a list of whole numbers")
+    return tuple(value)
+
+
+def _order_notes(reader: TraceReader) -> list[Note]:
+    texts = []
+    if reader.unordered:
+        texts.append(
+            f"The trace was not in order of time ({reader.unordered} rows came after a later "
+            "one); it was sorted."
+        )
+    if reader.raised:
+        texts.append(f"{reader.raised} lengths of 0 tokens in the trace were raised to 1.")
+    return [Note(topic=NOTE_TOPIC, text=text) for text in texts]
