@@ -83,6 +83,44 @@ class AsyncClient:
         )
         return await self._carry_out(flow)
 
+    @overload
+    async def run(
+        self,
+        operation: str,
+        input: BaseModel | JsonValue = None,
+        model: None = None,
+        *,
+        options: SubmitOptions | None = None,
+        timeout_s: float | None = None,
+    ) -> JsonValue: ...
+    @overload
+    async def run(
+        self,
+        operation: str,
+        input: BaseModel | JsonValue,
+        model: type[T],
+        *,
+        options: SubmitOptions | None = None,
+        timeout_s: float | None = None,
+    ) -> T: ...
+    async def run(
+        self,
+        operation: str,
+        input: BaseModel | JsonValue = None,
+        model: type[Any] | None = None,
+        *,
+        options: SubmitOptions | None = None,
+        timeout_s: float | None = None,
+    ) -> Any:
+        """Submit a job, wait for it, and return what it returned; a quick one takes one call.
+
+        Raises:
+            JobFailed: the job ended without a result.
+            DeadlineExceeded: it has not ended after `timeout_s`; the job itself goes on.
+        """
+        flow = self._brain.flows.run(operation, input, options or SubmitOptions(), model, timeout_s)
+        return await self._carry_out(flow)
+
     async def submit_batch(self, jobs: Iterable[JobRequest]) -> list[Job]:
         """Submit several jobs in one commit: all of them or none."""
         return await self._carry_out(self._brain.flows.submit_batch(jobs))
@@ -228,6 +266,7 @@ class AsyncClient:
         operation: str | None = None,
         labels: Mapping[str, str] | None = None,
         created_by: str | None = None,
+        mine: bool = False,
         limit: int | None = None,
         cursor: str | None = None,
     ) -> JobPage:
@@ -237,6 +276,7 @@ class AsyncClient:
             operation=operation,
             labels=labels,
             created_by=created_by,
+            mine=mine,
             limit=limit,
             cursor=cursor,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -58,12 +59,7 @@ class Flows:
         options: SubmitOptions,
         idempotency_key: str | None,
     ) -> Flow[Job]:
-        body = {"input": _jsonable(input), **options.model_dump(mode="json", exclude_defaults=True)}
-        call = _post(
-            f"/v1/operations/{_segment(operation)}",
-            body,
-            idempotency_key or new_idempotency_key(),
-        )
+        call = _submission(operation, input, options, idempotency_key or new_idempotency_key())
         reply = yield from self._retrier.send(call)
         return Job.model_validate_json(reply.body)
 
@@ -77,6 +73,24 @@ class Flows:
         reply = yield from self._retrier.send(call)
         return BatchAnswer.model_validate_json(reply.body).jobs
 
+    def run(
+        self,
+        operation: str,
+        input: BaseModel | JsonValue,
+        options: SubmitOptions,
+        model: type[T] | None,
+        timeout_s: float | None,
+    ) -> Flow[T | JsonValue]:
+        deadline_ns = self._deadline_ns(timeout_s)
+        call = _submission(operation, input, options, new_idempotency_key())
+        slice_s = self._slice_s(deadline_ns)
+        reply = yield from self._retrier.send(_waiting(call, slice_s))
+        if reply.status == 200:
+            return _typed_result(JobResult.model_validate_json(reply.body), model)
+        job = Job.model_validate_json(reply.body)
+        left_s = None if deadline_ns is None else self._left_s(deadline_ns)
+        return (yield from self.result(job.id, model, left_s))
+
     def get(self, job_id: str) -> Flow[Job]:
         reply = yield from self._retrier.send(Call("GET", _job_path(job_id)))
         return Job.model_validate_json(reply.body)
@@ -85,7 +99,7 @@ class Flows:
         deadline_ns = self._deadline_ns(timeout_s)
         while True:
             slice_s = self._slice_s(deadline_ns)
-            call = _waiting_call(_job_path(job_id), slice_s)
+            call = _waiting(Call("GET", _job_path(job_id)), slice_s)
             reply = yield from self._retrier.send(call)
             job = Job.model_validate_json(reply.body)
             if job.is_ended:
@@ -98,7 +112,7 @@ class Flows:
     ) -> Flow[T | JsonValue]:
         deadline_ns = self._deadline_ns(timeout_s)
         while True:
-            call = _waiting_call(f"{_job_path(job_id)}/result", self._slice_s(deadline_ns))
+            call = _waiting(Call("GET", f"{_job_path(job_id)}/result"), self._slice_s(deadline_ns))
             reply = yield from self._retrier.send(call)
             answer = JobResult.model_validate_json(reply.body)
             if answer.job.is_ended:
@@ -149,8 +163,10 @@ class Flows:
     def _slice_s(self, deadline_ns: int | None) -> float:
         if deadline_ns is None:
             return WAIT_SLICE_S
-        left_s = s_from_ns(deadline_ns - self._clock.monotonic_ns())
-        return max(0.0, min(WAIT_SLICE_S, left_s))
+        return min(WAIT_SLICE_S, self._left_s(deadline_ns))
+
+    def _left_s(self, deadline_ns: int) -> float:
+        return max(0.0, s_from_ns(deadline_ns - self._clock.monotonic_ns()))
 
     def _is_over(self, deadline_ns: int | None) -> bool:
         return deadline_ns is not None and self._clock.monotonic_ns() >= deadline_ns
@@ -184,6 +200,7 @@ def list_query(
     operation: str | None = None,
     labels: Mapping[str, str] | None = None,
     created_by: str | None = None,
+    mine: bool = False,
     limit: int | None = None,
     cursor: str | None = None,
 ) -> Query:
@@ -193,6 +210,7 @@ def list_query(
         *(("label", f"{name}={value}") for name, value in (labels or {}).items()),
         ("operation", operation),
         ("created_by", created_by),
+        ("mine", "true" if mine else None),
         ("limit", limit),
         ("cursor", cursor),
     )
@@ -218,11 +236,23 @@ def _post(path: str, body: Any, idempotency_key: str | None = None) -> Call:
     return Call("POST", path, headers=headers, body=content)
 
 
-def _waiting_call(path: str, wait_s: float) -> Call:
-    return Call(
-        "GET",
-        path,
-        query=[("wait", f"{wait_s:.3f}s")],
+def _submission(
+    operation: str,
+    input: BaseModel | JsonValue,
+    options: SubmitOptions,
+    idempotency_key: str,
+) -> Call:
+    body = options.model_dump(mode="json", exclude_defaults=True)
+    if input is not None:
+        body["input"] = _jsonable(input)
+    return _post(f"/v1/operations/{_segment(operation)}", body, idempotency_key)
+
+
+def _waiting(call: Call, wait_s: float) -> Call:
+    """`call`, to be answered when the job has ended or after `wait_s`."""
+    return replace(
+        call,
+        query=[*call.query, ("wait", f"{wait_s:.3f}s")],
         read_timeout_s=wait_s + _NETWORK_MARGIN_S,
     )
 

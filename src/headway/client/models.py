@@ -134,6 +134,7 @@ class Job(_Answer):
     ended_at: datetime | None = None
     progress: Progress | None = None
     error: JobError | None = None
+    retry_of: str | None = None
 
     @property
     def is_ended(self) -> bool:

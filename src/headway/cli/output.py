@@ -1,0 +1,167 @@
+"""How the commands that speak to a server print, fail and exit."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+import click
+
+from headway.cli.exit_codes import ExitCode
+from headway.core.states import JobState
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from headway.client import Client, Job
+
+P = ParamSpec("P")
+R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
+
+_EXIT_CODE_OF_STATE = {
+    JobState.SUCCEEDED: ExitCode.OK,
+    JobState.FAILED: ExitCode.JOB_FAILED,
+    JobState.CANCELLED: ExitCode.JOB_CANCELLED,
+}
+
+
+def server_options(command: F) -> F:
+    """Adds `--server` and `--output` to a command."""
+    for option in (
+        click.option(
+            "--output",
+            type=click.Choice(["text", "json"]),
+            default="text",
+            show_default=True,
+            help="How to print the answer.",
+        ),
+        click.option(
+            "--server",
+            envvar="HEADWAY_SERVER",
+            metavar="URL",
+            help="The server; default HEADWAY_SERVER, else this host.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def speaks_to_server(command: Callable[P, R]) -> Callable[P, R]:
+    """Turns what a client raises into one sentence and the exit code that belongs to it."""
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        from headway.core.errors import HeadwayError
+
+        try:
+            return command(*args, **kwargs)
+        except HeadwayError as error:
+            code = _exit_code_of_error(error)
+            if code is None:
+                raise
+            click.echo(f"Error: {error}", err=True)
+            raise click.exceptions.Exit(code) from error
+
+    return run
+
+
+def connect(server: str | None) -> Client:
+    """A client of the server that the command line names."""
+    from headway.client import Client, RetryPolicy
+
+    # A person waits: long enough for a restart of the server, short enough to say it is not there.
+    return Client(server, retry=RetryPolicy(patience_s=5.0))
+
+
+def exit_with(job: Job) -> None:
+    """End the command with the exit code of the job's outcome; return when it succeeded."""
+    code = exit_code_of(job)
+    if code is not ExitCode.OK:
+        raise click.exceptions.Exit(code)
+
+
+def exit_code_of(job: Job) -> ExitCode:
+    """The exit code of an ended job."""
+    return _EXIT_CODE_OF_STATE[job.state]
+
+
+def print_json(value: BaseModel | Sequence[BaseModel] | Any) -> None:
+    """One JSON document on standard output."""
+    click.echo(json.dumps(_jsonable(value), indent=2, ensure_ascii=False))
+
+
+def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Columns as wide as their widest cell."""
+    lines = [list(headings), *(list(row) for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(headings))]
+    for line in lines:
+        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        click.echo("  ".join(cells).rstrip())
+
+
+def print_fields(fields: Iterable[tuple[str, Any]]) -> None:
+    """Names and values, one a line; what is empty is left out."""
+    shown = [(name, value) for name, value in fields if value not in (None, "", {}, [])]
+    width = max((len(name) for name, _ in shown), default=0)
+    for name, value in shown:
+        click.echo(f"{name.ljust(width)}  {printable(value)}")
+
+
+def printable(value: Any) -> str:
+    """A value as one line that cannot move the cursor or change colours.
+
+    What jobs and other users write must not drive the terminal of who reads it.
+    """
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + "Z"
+    text = json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else str(value)
+    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
+
+
+def status_of(job: Job) -> str:
+    """A job's state in a few words: `running 40% epoch 2`, `pending (backoff)`, `failed: …`."""
+    if job.state is JobState.PENDING:
+        return f"pending ({job.wait_reason})" if job.wait_reason else "pending"
+    if job.state is JobState.RUNNING:
+        return " ".join(["running", *_progress_words(job)])
+    if job.state is JobState.FAILED and job.error is not None:
+        return f"{job.outcome}: {printable(job.error.message)}"
+    return str(job.outcome or job.state).lower()
+
+
+def _progress_words(job: Job) -> list[str]:
+    if job.progress is None:
+        return []
+    words = []
+    if job.progress.fraction is not None:
+        words.append(f"{job.progress.fraction:.0%}")
+    if job.progress.message:
+        words.append(printable(job.progress.message))
+    words.extend(f"{name}={value:g}" for name, value in job.progress.numbers.items())
+    return words
+
+
+def _exit_code_of_error(error: Exception) -> ExitCode | None:
+    from headway.client import DeadlineExceeded, InvalidRequest, NotFound, ServerUnreachable
+
+    codes = (
+        (NotFound, ExitCode.NOT_FOUND),
+        (ServerUnreachable, ExitCode.SERVER_UNREACHABLE),
+        (DeadlineExceeded, ExitCode.TIMED_OUT_WAITING),
+        (InvalidRequest, ExitCode.USAGE),
+    )
+    return next((code for kind, code in codes if isinstance(error, kind)), None)
+
+
+def _jsonable(value: Any) -> Any:
+    from pydantic import BaseModel
+
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if isinstance(value, list | tuple):
+        return [_jsonable(each) for each in value]
+    return value
