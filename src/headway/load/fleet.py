@@ -1,0 +1,319 @@
+"""The fleet of worker processes: started together, watched, and ended without exception.
+
+A worker's death is noticed through its socket, at once; a worker that is silent (stopped, stuck)
+through the deadline of its sign of life, and is then killed. In both cases what it had sent is
+read to the end first, so that nothing finished is called lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from headway.backends.backend import TargetInfo
+from headway.core.clock import NS_PER_S, Clock
+from headway.core.errors import ConfigError, HeadwayError, TargetError, WorkerLost
+from headway.load.channel import Channel
+from headway.load.messages import (
+    Broken,
+    Exit,
+    FromWorker,
+    Ready,
+    Setup,
+    StartFailed,
+    ToWorker,
+    decoder_for_parent,
+    encode,
+)
+
+START_DEADLINE_S = 30.0
+SILENCE_DEADLINE_S = 10.0
+_EXIT_DEADLINE_S = 5.0
+_REAP_DEADLINE_S = 5.0
+_REAP_POLL_S = 0.002
+_WATCH_S = 0.5
+_LOG_TAIL_BYTES = 2_000
+
+
+class FleetSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What every worker is told, and how long it may take.
+
+    Attributes:
+        spec_json: The RunSpec as JSON.
+        recipe: The inputs' recipe as msgpack.
+        observe: Whether somebody watches single requests.
+        log: File that takes the workers' standard error.
+        start_deadline_s: From the start until each worker is ready.
+        silence_deadline_s: Without a sign of life for this long a worker counts as dead.
+    """
+
+    spec_json: bytes
+    recipe: bytes
+    log: Path
+    observe: bool = False
+    start_deadline_s: float = START_DEADLINE_S
+    silence_deadline_s: float = SILENCE_DEADLINE_S
+
+
+class FleetListener(Protocol):
+    """Who hears what workers say while a run goes on."""
+
+    def worker_said(self, worker: WorkerProcess, message: FromWorker) -> None:
+        """A message of a ready worker."""
+        ...
+
+    def worker_lost(self, worker: WorkerProcess, cause: str) -> None:
+        """A worker died that was not told to; it is reaped and its last words were heard."""
+        ...
+
+
+class WorkerProcess:
+    """One worker: its process, its channel, and what is known of it."""
+
+    def __init__(self, number: int, settings: FleetSettings, clock: Clock) -> None:
+        self.number = number
+        self._clock = clock
+        self._decoder = decoder_for_parent()
+        self.on_message: Callable[[WorkerProcess, FromWorker], None] = lambda w, m: None
+        self.on_closed: Callable[[WorkerProcess], None] = lambda w: None
+        self.heard_ns = clock.monotonic_ns()
+        self.killed_because: str | None = None
+        self.last_words: str | None = None
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self.process = _start_process(theirs, settings.log)
+        self.channel = Channel(ours, self._received, lambda: self.on_closed(self))
+
+    def send(self, message: ToWorker) -> None:
+        """Queue a message."""
+        self.channel.send(encode(message))
+
+    def kill(self, because: str | None = None) -> None:
+        """SIGKILL; what it had sent is still read."""
+        self.killed_because = self.killed_because or because
+        if self.process.poll() is None:
+            self.process.kill()
+
+    async def reap(self, deadline_s: float) -> bool:
+        """Wait until the process has ended.
+
+        Polled, not waited for in a thread: with one CPU the default thread pool is small, and a
+        full one would let nothing end (trap 34).
+        """
+        deadline_ns = self._clock.monotonic_ns() + int(deadline_s * NS_PER_S)
+        while self.process.poll() is None:
+            if self._clock.monotonic_ns() > deadline_ns:
+                return False
+            await asyncio.sleep(_REAP_POLL_S)
+        return True
+
+    def cause_of_death(self) -> str:
+        """How it ended, in a few words."""
+        if self.killed_because is not None:
+            return self.killed_because
+        status = self.process.poll()
+        if status is None:
+            return "closed its socket"
+        if status < 0:
+            return f"signal {-status} ({signal.Signals(-status).name})"
+        return f"exit code {status}" if self.last_words is None else "an error of its own"
+
+    def _received(self, payload: bytes) -> None:
+        self.heard_ns = self._clock.monotonic_ns()
+        message = self._decoder.decode(payload)
+        if isinstance(message, Broken):
+            self.last_words = message.traceback
+        self.on_message(self, message)
+
+
+class Fleet:
+    """All workers of a run.
+
+    Args:
+        settings: What workers are told.
+        clock: The host's clock.
+        listener: Hears the workers once they are ready.
+    """
+
+    def __init__(self, settings: FleetSettings, clock: Clock, listener: FleetListener) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._listener = listener
+        self._workers: dict[int, WorkerProcess] = {}
+        self._ready: dict[int, asyncio.Future[TargetInfo]] = {}
+        self._deaths: set[asyncio.Task[None]] = set()
+        self._watching: asyncio.Task[None] | None = None
+        self._closing = False
+
+    @property
+    def workers(self) -> Sequence[WorkerProcess]:
+        """The workers that live, in order."""
+        return [self._workers[number] for number in sorted(self._workers)]
+
+    async def start(self, count: int) -> TargetInfo:
+        """Bring the fleet to `count` ready workers: the barrier before a stage.
+
+        Returns:
+            What a worker learned of the target (the workers that were there already: empty).
+
+        Raises:
+            ConfigError, TargetError, WorkerLost: a worker cannot work; all are ended first.
+        """
+        if self._watching is None:
+            self._watching = asyncio.get_running_loop().create_task(self._watch())
+        missing = [number for number in range(count) if number not in self._workers]
+        waiting = [self._start_worker(number) for number in missing]
+        try:
+            infos = await asyncio.wait_for(
+                _all_or_first_error(waiting), self._settings.start_deadline_s
+            )
+        except TimeoutError:
+            await self.kill()
+            raise WorkerLost(
+                f"a load worker was not ready within {self._settings.start_deadline_s:g} s: "
+                f"{self._log_tail() or 'it wrote nothing'}"
+            ) from None
+        except BaseException:
+            await self.kill()
+            raise
+        return infos[0] if infos else TargetInfo()
+
+    async def close(self) -> None:
+        """End every worker in peace; kill what does not end in time."""
+        self._closing = True
+        for worker in self.workers:
+            worker.send(Exit())
+        waits = [worker.reap(_EXIT_DEADLINE_S) for worker in self.workers]
+        await asyncio.gather(*waits)
+        await self.kill()
+
+    async def kill(self) -> None:
+        """End every worker now; no process is left when this returns."""
+        self._closing = True
+        doomed = self.workers
+        for worker in doomed:
+            worker.kill("ended by the run")
+        await asyncio.gather(*(worker.reap(_REAP_DEADLINE_S) for worker in doomed))
+        if self._deaths:
+            await asyncio.wait(self._deaths, timeout=_REAP_DEADLINE_S)
+        for worker in doomed:
+            worker.channel.close()
+        self._workers.clear()
+        if self._watching is not None:
+            self._watching.cancel()
+            self._watching = None
+        self._closing = False
+        _remove_if_empty(self._settings.log)
+
+    # --- one worker ----------------------------------------------------------------------------
+
+    def _start_worker(self, number: int) -> asyncio.Future[TargetInfo]:
+        worker = WorkerProcess(number, self._settings, self._clock)
+        worker.on_message = self._worker_said
+        worker.on_closed = self._worker_closed
+        self._workers[number] = worker
+        ready: asyncio.Future[TargetInfo] = asyncio.get_running_loop().create_future()
+        self._ready[number] = ready
+        settings = self._settings
+        worker.send(Setup(number, settings.spec_json, settings.recipe, settings.observe))
+        return ready
+
+    def _worker_said(self, worker: WorkerProcess, message: FromWorker) -> None:
+        ready = self._ready.get(worker.number)
+        if ready is None:
+            self._listener.worker_said(worker, message)
+        elif isinstance(message, Ready):
+            del self._ready[worker.number]
+            if not ready.done():
+                ready.set_result(msgspec.json.decode(message.target_json, type=TargetInfo))
+        elif isinstance(message, StartFailed) and not ready.done():
+            ready.set_exception(_start_error(message))
+
+    def _worker_closed(self, worker: WorkerProcess) -> None:
+        dying = asyncio.get_running_loop().create_task(self._bury(worker))
+        self._deaths.add(dying)
+        dying.add_done_callback(self._deaths.discard)
+
+    async def _bury(self, worker: WorkerProcess) -> None:
+        if not await worker.reap(0.2):
+            worker.kill("closed its socket and went on")
+            await worker.reap(_REAP_DEADLINE_S)
+        if self._closing:
+            return
+        if self._workers.get(worker.number) is worker:
+            del self._workers[worker.number]
+        ready = self._ready.pop(worker.number, None)
+        if ready is None:
+            self._listener.worker_lost(worker, worker.cause_of_death())
+        elif not ready.done():
+            ready.set_exception(
+                WorkerLost(
+                    f"load worker {worker.number} ended before it was ready "
+                    f"({worker.cause_of_death()}): {self._log_tail() or 'it wrote nothing'}"
+                )
+            )
+
+    async def _watch(self) -> None:
+        """Kill workers without a sign of life; they are then buried like any other."""
+        limit_ns = int(self._settings.silence_deadline_s * NS_PER_S)
+        checked_ns = self._clock.monotonic_ns()
+        while True:
+            await asyncio.sleep(_WATCH_S)
+            now_ns = self._clock.monotonic_ns()
+            # This process itself may have been stopped (Ctrl-Z): what the workers sent meanwhile
+            # is unread, and their silence is ours.
+            was_away = now_ns - checked_ns > 4 * _WATCH_S * NS_PER_S
+            checked_ns = now_ns
+            for worker in self.workers:
+                if was_away:
+                    worker.heard_ns = now_ns
+                elif now_ns - worker.heard_ns > limit_ns and worker.number not in self._ready:
+                    worker.kill(f"silent for {self._settings.silence_deadline_s:g} s")
+
+    def _log_tail(self) -> str:
+        try:
+            return self._settings.log.read_bytes()[-_LOG_TAIL_BYTES:].decode(errors="replace")
+        except FileNotFoundError:
+            return ""
+
+
+def _start_process(theirs: socket.socket, log: Path) -> subprocess.Popen[bytes]:
+    with log.open("ab") as error_log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "headway.load.worker_main", str(theirs.fileno())],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=error_log,
+            pass_fds=(theirs.fileno(),),
+            # A group of its own: Ctrl-C in the terminal is for the parent to interpret.
+            process_group=0,
+        )
+
+
+async def _all_or_first_error(waiting: Sequence[asyncio.Future[TargetInfo]]) -> list[TargetInfo]:
+    return list(await asyncio.gather(*waiting))
+
+
+def _start_error(failed: StartFailed) -> HeadwayError:
+    if failed.kind == "config":
+        error: HeadwayError = ConfigError(failed.message)
+    elif failed.kind == "target":
+        error = TargetError(failed.message)
+    else:
+        error = WorkerLost(f"a load worker could not start: {failed.message}")
+    error.add_note(f"In the worker:\n{failed.traceback}")
+    return error
+
+
+def _remove_if_empty(log: Path) -> None:
+    if log.exists() and log.stat().st_size == 0:
+        os.unlink(log)

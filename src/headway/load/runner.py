@@ -1,0 +1,218 @@
+"""A run from its description to its result: inputs, fleet, stages one after another."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from headway.core.clock import Clock, SystemClock
+from headway.core.errors import ConfigError, HeadwayError
+from headway.load.fleet import Fleet, FleetSettings, WorkerProcess
+from headway.load.inputs import Recipe, offsets_ns, prepare
+from headway.load.journal import Journal
+from headway.load.messages import FromWorker
+from headway.load.observer import Observer
+from headway.load.provenance import available_cpus, provenance
+from headway.load.results import RunOutcome, RunResult, StageResult
+from headway.load.sizing import worker_count
+from headway.load.spec import RunSpec, TraceInputSpec
+from headway.load.stage_run import RunContext, StageRun
+from headway.load.stages import Planner, count_stages, plan_stages
+from headway.load.stop_rules import RuleFactory
+from headway.records.run_dir import RunDirectory, RunFile
+
+T = TypeVar("T")
+
+
+class Run:
+    """One load test. Make it, `await execute()`; stop it from outside if need be.
+
+    Args:
+        spec: What is asked.
+        run_dir: A directory without a run in it; made when absent.
+        observer: Hears what happens.
+        rules: More stop rules, each made anew for each stage.
+        clock: The host's clocks.
+    """
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        run_dir: Path,
+        observer: Observer | None = None,
+        rules: Sequence[RuleFactory] = (),
+        clock: Clock | None = None,
+    ) -> None:
+        self._spec = spec
+        self._path = run_dir
+        self._observer = observer or Observer()
+        self._rules = tuple(rules)
+        self._clock = clock or SystemClock()
+        self._run_id = secrets.token_hex(8)
+        self._starting: asyncio.Task[Any] | None = None
+        self._stage: StageRun | None = None
+        self._stop_asked = False
+        self._aborted = False
+
+    def request_stop(self) -> None:
+        """End in peace: sending ends now, requests in flight get the grace period."""
+        self._stop_asked = True
+        if self._stage is not None:
+            self._stage.request_stop()
+        elif self._starting is not None:
+            self._starting.cancel()
+
+    def abort(self) -> None:
+        """End now: workers are killed, every request still gets its record."""
+        self._aborted = True
+        self.request_stop()
+        if self._stage is not None:
+            self._stage.abort()
+
+    async def execute(self) -> RunResult:
+        """Carry the run out.
+
+        Raises:
+            ConfigError: the description, the inputs or the directory cannot be used.
+            TargetError: the target cannot be measured.
+            WorkerLost: a worker died before the first stage.
+        """
+        self._path.mkdir(parents=True, exist_ok=True)
+        if (self._path / "run.json").exists():
+            raise ConfigError(f"{self._path} already holds a run; choose another --run-dir")
+        recipe = await self._interruptible(self._prepare_inputs())
+        if recipe is None:
+            return self._result([], None)
+        fleet = Fleet(self._fleet_settings(recipe), self._clock, self)
+        workers = worker_count(self._spec, available_cpus())
+        try:
+            target = await self._interruptible(fleet.start(workers))
+            if target is None:
+                return self._result([], None)
+            run = self._run_file(recipe)
+            run.provenance |= {"target": msgspec.to_builtins(target), "workers": workers}
+            return await self._run_stages(run, recipe, fleet, workers)
+        finally:
+            await (fleet.kill() if self._aborted else fleet.close())
+
+    # --- the fleet's listener ------------------------------------------------------------------
+
+    def worker_said(self, worker: WorkerProcess, message: FromWorker) -> None:
+        """Pass a worker's message to the stage that runs."""
+        if self._stage is not None:
+            self._stage.worker_said(worker, message)
+
+    def worker_lost(self, worker: WorkerProcess, cause: str) -> None:
+        """Pass a worker's death to the stage that runs."""
+        if self._stage is not None:
+            self._stage.worker_lost(worker, cause)
+
+    # --- parts ---------------------------------------------------------------------------------
+
+    async def _interruptible(self, start: Coroutine[Any, Any, T]) -> T | None:
+        """Await one step before the first stage; None when a stop was asked for meanwhile."""
+        if self._stop_asked:
+            start.close()
+            return None
+        starting = asyncio.get_running_loop().create_task(start)
+        self._starting = starting
+        try:
+            return await starting
+        except asyncio.CancelledError:
+            if starting.cancelled():
+                return None
+            raise
+        finally:
+            self._starting = None
+
+    async def _prepare_inputs(self) -> Recipe:
+        spec = self._spec
+        return await prepare(spec.inputs, spec.backend, spec.seed, self._path)
+
+    def _fleet_settings(self, recipe: Recipe) -> FleetSettings:
+        return FleetSettings(
+            spec_json=self._spec.model_dump_json().encode(),
+            recipe=msgspec.msgpack.encode(recipe),
+            log=self._path / "workers.log",
+            observe=self._observer.wants_requests,
+        )
+
+    def _run_file(self, recipe: Recipe) -> RunFile:
+        return RunFile(
+            run_id=self._run_id,
+            created=self._clock.now().isoformat(),
+            seed=self._spec.seed,
+            spec=self._spec.model_dump(mode="json"),
+            provenance=provenance(self._spec, recipe),
+        )
+
+    async def _run_stages(
+        self, run: RunFile, recipe: Recipe, fleet: Fleet, workers: int
+    ) -> RunResult:
+        directory = RunDirectory.create(self._path, run)
+        self._observer.run_started(run, self._path)
+        context = RunContext(
+            spec=self._spec,
+            recipe=recipe,
+            fleet=fleet,
+            workers=workers,
+            journal=Journal(directory, self._observer),
+            clock=self._clock,
+            stages=count_stages(self._spec),
+            rules=self._rules,
+        )
+        results: list[StageResult] = []
+        try:
+            await self._one_after_another(self._planners(recipe), context, results)
+        except (HeadwayError, OSError) as error:
+            return self._result(results, str(error))
+        finally:
+            self._stage = None
+            directory.close()
+        return self._result(results, None)
+
+    def _planners(self, recipe: Recipe) -> Sequence[Planner]:
+        is_trace = isinstance(self._spec.inputs, TraceInputSpec)
+        trace_ns = offsets_ns(recipe) if is_trace else None
+        return list(plan_stages(self._spec, recipe.conversations, trace_ns))
+
+    async def _one_after_another(
+        self, planners: Sequence[Planner], context: RunContext, results: list[StageResult]
+    ) -> None:
+        for note in context.recipe.notes:
+            context.journal.event(note)
+        for number, planner in enumerate(planners):
+            plan = planner(results)
+            if plan is None or self._stop_asked:
+                return
+            # Workers that died in the stage before are replaced: this is the next clean start.
+            if await self._interruptible(context.fleet.start(context.workers)) is None:
+                return
+            self._stage = StageRun(number, plan, context)
+            results.append(await self._stage.run())
+            self._stage = None
+            if results[-1].is_error_rule and self._spec.limits.stop_scope == "run":
+                return
+
+    def _result(self, results: Sequence[StageResult], failure: str | None) -> RunResult:
+        outcome: RunOutcome = "completed"
+        if failure is not None:
+            outcome = "failed"
+        elif self._stop_asked:
+            outcome = "aborted" if self._aborted else "interrupted"
+        elif any(result.workers_lost for result in results):
+            outcome = "worker_lost"
+        elif results and results[-1].is_error_rule and self._spec.limits.stop_scope == "run":
+            outcome = "stopped"
+        return RunResult(
+            run_id=self._run_id,
+            path=self._path,
+            outcome=outcome,
+            stages=tuple(results),
+            detail=failure,
+        )

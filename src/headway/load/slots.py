@@ -1,0 +1,244 @@
+"""The slots of a worker: reusable tasks, each carrying one request at a time.
+
+A slot that ends a request takes the next one at once, without going back to the event loop. A slot
+with nothing to do sleeps until `dispatch` hands it a request: when one falls due, when a later
+turn becomes ready, when the parent sent more work. Nothing polls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Callable, Iterable
+
+from headway.backends.backend import Answer, Backend
+from headway.core.clock import Clock
+from headway.load.conversation import TurnRun
+from headway.load.lifecycle import Request, StageFrame
+from headway.load.pacing import open_alarm
+from headway.load.reporter import Reporter
+from headway.load.work import WorkQueue
+from headway.records.record import MAX_BODY_CHARS, Failure, Status
+
+_YIELD_EVERY = 32
+"""A backend that never waits would otherwise keep the event loop from timers and messages."""
+_PREPARE_AHEAD = 32
+_PREPARE_MARGIN_NS = 500_000
+"""Content is made ahead only while the next request is at least this far away."""
+_CANCEL_DEADLINE_S = 2.0
+"""A backend that swallows its cancellation is left behind after this."""
+
+
+class Slots:
+    """Carries out the work of one stage on one worker.
+
+    Args:
+        queue: What there is to send.
+        backend: Carries out each request.
+        reporter: Takes each terminal record.
+        frame: What the stage's records have in common.
+        clock: The host's clock.
+    """
+
+    def __init__(
+        self,
+        queue: WorkQueue,
+        backend: Backend,
+        reporter: Reporter,
+        frame: StageFrame,
+        clock: Clock,
+    ) -> None:
+        self._queue = queue
+        self._resolve = backend.resolve
+        self._reporter = reporter
+        self._frame = frame
+        self._now_ns = clock.monotonic_ns
+        self._loop = asyncio.get_running_loop()
+        self._alarm = open_alarm(self.dispatch, clock)
+        self._armed_ns: int | None = None
+        self._idle: list[asyncio.Future[Request]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._in_flight: set[Request] = set()
+        self._limit: int | None = 0
+        self._cancelling = False
+        self.on_ended: Callable[[], None] = lambda: None
+        """Called whenever requests have ended; must be quick."""
+        self.on_broken: Callable[[BaseException], None] = lambda error: None
+        """Called when a slot itself failed: a bug, and never silent (trap 33)."""
+
+    def open(self, limit: int | None) -> None:
+        """Allow up to `limit` requests in flight (None: any number) and begin."""
+        self._limit = limit
+        self.dispatch()
+
+    @property
+    def in_flight(self) -> set[Request]:
+        """The requests that run now."""
+        return self._in_flight
+
+    @property
+    def are_settled(self) -> bool:
+        """Whether no request runs and none waits."""
+        return not self._in_flight and self._queue.is_empty
+
+    def dispatch(self) -> None:
+        """Hand what can be sent now to free slots; then sleep until something falls due."""
+        self._armed_ns = None
+        while self._has_free_slot():
+            now_ns = self._now_ns()
+            turn = self._queue.take(now_ns)
+            if turn is None:
+                self._arm(now_ns)
+                break
+            self._hand_over(Request(turn, self._frame))
+        self._loop.call_soon(self._prepare_next)
+
+    def cancel_unsent(self, turns: Iterable[TurnRun]) -> None:
+        """Record turns that will not be sent, and all that would have followed them."""
+        now_ns = self._now_ns()
+        for turn in turns:
+            self._cancel_from(turn, now_ns)
+        self.on_ended()
+
+    async def cancel_in_flight(self) -> None:
+        """Cancel every request in flight; each is recorded with what it had."""
+        self._cancelling = True
+        self._limit = 0
+        tasks = [task for task in self._tasks if not task.done()]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=_CANCEL_DEADLINE_S)
+        # Handed to a slot that was cancelled before its next step, or deaf to the cancellation.
+        for request in list(self._in_flight):
+            self._end(request, "cancelled")
+        self.on_ended()
+
+    async def close(self) -> None:
+        """End every slot and release the alarm."""
+        self._alarm.close()
+        await self.cancel_in_flight()
+
+    # --- one slot ------------------------------------------------------------------------------
+
+    async def _serve(self, request: Request) -> None:
+        served = 0
+        while True:
+            await self._perform(request)
+            served += 1
+            if served % _YIELD_EVERY == 0:
+                await asyncio.sleep(0)
+            if self._reporter.must_wait:
+                await self._reporter.wait_taken()
+            request = self._take() or await self._wait_idle()
+
+    def _take(self) -> Request | None:
+        now_ns = self._now_ns()
+        turn = None if self._cancelling else self._queue.take(now_ns)
+        if turn is None:
+            self._arm(now_ns)
+            return None
+        request = Request(turn, self._frame)
+        self._in_flight.add(request)
+        return request
+
+    async def _wait_idle(self) -> Request:
+        handed_over: asyncio.Future[Request] = self._loop.create_future()
+        self._idle.append(handed_over)
+        return await handed_over
+
+    async def _perform(self, request: Request) -> None:
+        turn = request.turn
+        if turn.input_error is not None:
+            self._end(request, "errored", Answer(failure=_raised("inputs", turn.input_error)))
+            return
+        try:
+            answer = await self._resolve(turn.call, turn.conversation.history, request.progress)
+        except BaseException as error:  # Whatever a backend raises is a record.
+            if self._cancelling and isinstance(error, asyncio.CancelledError):
+                self._end(request, "cancelled")
+                raise
+            self._end(request, "errored", Answer(failure=_raised("backend", error)))
+            return
+        self._end(request, "completed" if answer.failure is None else "errored", answer)
+
+    # --- the end of a request ------------------------------------------------------------------
+
+    def _end(self, request: Request, status: Status, answer: Answer | None = None) -> None:
+        if request.is_ended:
+            return  # Given up at the deadline of a cancellation, and back after all.
+        now_ns = self._now_ns()
+        record = request.end(status, now_ns, None if answer is None else answer.failure)
+        self._in_flight.discard(request)
+        turn, conversation = request.turn, request.turn.conversation
+        self._reporter.ended(request, record, conversation_over=turn.is_last)
+        if turn.is_last:
+            self._queue.conversation_ended()
+        elif status == "completed" and answer is not None:
+            self._go_on(conversation.turn_after(turn, answer, now_ns), now_ns)
+        else:
+            self._cancel_from(conversation.turn_at(turn.number + 1, now_ns), now_ns)
+        self.on_ended()
+
+    def _go_on(self, following: TurnRun, now_ns: int) -> None:
+        if self._queue.is_cut:
+            self._cancel_from(following, now_ns)
+            return
+        self._queue.add_ready(following)
+        if self._has_free_slot():
+            self._arm(now_ns)  # This slot may take other work; another must wake for this turn.
+
+    def _cancel_from(self, turn: TurnRun, now_ns: int) -> None:
+        conversation = turn.conversation
+        for number in range(turn.number, len(conversation.turns)):
+            unsent = turn if number == turn.number else conversation.turn_at(number, now_ns)
+            request = Request(unsent, self._frame)
+            record = request.end("cancelled", now_ns)
+            self._reporter.ended(request, record, conversation_over=unsent.is_last)
+        self._queue.conversation_ended()
+
+    # --- waking --------------------------------------------------------------------------------
+
+    def _has_free_slot(self) -> bool:
+        return bool(self._idle) or self._limit is None or len(self._tasks) < self._limit
+
+    def _hand_over(self, request: Request) -> None:
+        # In flight from here: until the slot's next step nothing else knows of the request.
+        self._in_flight.add(request)
+        while self._idle:
+            waiting = self._idle.pop()
+            if not waiting.done():
+                waiting.set_result(request)
+                return
+        task = self._loop.create_task(self._serve(request))
+        self._tasks.add(task)
+        task.add_done_callback(self._slot_ended)
+
+    def _slot_ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self.on_broken(error)
+
+    def _arm(self, refused_ns: int) -> None:
+        """Wake when the next request falls due; at `refused_ns` there was nothing to take."""
+        due_ns = self._queue.next_due_ns()
+        # What was due already and refused waits for something other than time.
+        if due_ns is not None and due_ns > refused_ns and due_ns != self._armed_ns:
+            self._armed_ns = due_ns
+            self._alarm.set(due_ns)
+
+    def _prepare_next(self) -> None:
+        due_ns = self._queue.next_due_ns()
+        far_away = due_ns is None or due_ns - self._now_ns() > _PREPARE_MARGIN_NS
+        if far_away and self._queue.prepare_one(_PREPARE_AHEAD):
+            self._loop.call_soon(self._prepare_next)
+
+
+def _raised(where: str, error: BaseException) -> Failure:
+    text = "".join(traceback.format_exception(error))
+    return Failure(
+        category="backend",
+        message=f"the {where} raised {type(error).__name__}: {error}",
+        body=text[-MAX_BODY_CHARS:],
+    )

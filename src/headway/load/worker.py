@@ -1,0 +1,286 @@
+"""A load worker: one event loop that carries out what the parent hands it.
+
+It lives as long as its socket: when the parent closes it or dies, the worker ends. Whatever goes
+wrong outside of a request is sent to the parent with its traceback before the worker ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import resource
+import socket
+import traceback
+from typing import Any, Literal
+
+import msgspec
+
+from headway.backends.backend import Backend
+from headway.core.clock import NS_PER_S, Clock, s_from_ns
+from headway.core.errors import ConfigError, TargetError
+from headway.load.channel import Channel
+from headway.load.inputs import Inputs, Recipe, open_inputs
+from headway.load.lifecycle import StageFrame
+from headway.load.messages import (
+    Arrivals,
+    BeginStage,
+    Broken,
+    Drain,
+    Exit,
+    FromWorker,
+    Grants,
+    PrepareStage,
+    Ready,
+    Sample,
+    Setup,
+    StageReady,
+    StartFailed,
+    ToWorker,
+    decoder_for_worker,
+    encode,
+)
+from headway.load.reporter import FLUSH_S
+from headway.load.spec import RunSpec
+from headway.load.stage_worker import StageServices, StageWorker
+from headway.records.record import WorkerSample
+
+SAMPLE_S = 1.0
+_SHUTDOWN_DEADLINE_S = 3.0
+_LINGER_S = 1.0
+"""How long the last message may take to leave before the worker ends all the same."""
+
+
+class Worker:
+    """The whole of one worker process, from its first message to its end."""
+
+    def __init__(self, sock: socket.socket, clock: Clock) -> None:
+        self._clock = clock
+        self._decoder = decoder_for_worker()
+        self._inbox: asyncio.Queue[ToWorker | None] = asyncio.Queue()
+        self._channel = Channel(sock, self._received, lambda: self._inbox.put_nowait(None))
+        self._setup: Setup | None = None
+        self._stage: StageWorker | None = None
+        self._inputs: Inputs | None = None
+        self._meter = Meter(clock)
+        self._broken = False
+
+    # --- outbox --------------------------------------------------------------------------------
+
+    def send(self, message: FromWorker) -> None:
+        """Queue a message to the parent."""
+        self._channel.send(encode(message))
+
+    @property
+    def over_high_water(self) -> bool:
+        """Whether the parent reads too slowly."""
+        return self._channel.over_high_water
+
+    async def wait_drained(self) -> None:
+        """Wait until everything sent was taken."""
+        await self._channel.wait_drained()
+
+    # --- life ----------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Serve the parent until it says so, or is gone."""
+        asyncio.get_running_loop().set_exception_handler(self._loop_failed)
+        setup = await self._inbox.get()
+        if not isinstance(setup, Setup):
+            return
+        self._setup = setup
+        spec = RunSpec.model_validate_json(setup.spec_json)
+        backend = await self._start(spec)
+        if backend is None:
+            return
+        ticking = asyncio.get_running_loop().create_task(self._tick())
+        try:
+            await self._serve(spec, backend)
+        except Exception as error:  # noqa: BLE001  told to the parent before this process ends
+            self._slot_failed(error)
+        finally:
+            ticking.cancel()
+            await self._end(backend)
+
+    async def _start(self, spec: RunSpec) -> Backend | None:
+        from headway.backends.registry import create_backend
+
+        backend: Backend | None = None
+        try:
+            backend = create_backend(spec.backend, spec.target)
+            await backend.startup()
+            target = await backend.validate()
+        except BaseException as error:  # noqa: BLE001  told to the parent, whatever it is
+            self.send(_start_failure(error))
+            if backend is not None:
+                await self._shut_down(backend)
+            await self._linger()
+            return None
+        self.send(Ready(msgspec.json.encode(target)))
+        # What exists now lives until the end: full collections need not look at it again, and
+        # young ones should not interrupt every few hundred requests.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(20_000, 20, 50)
+        return backend
+
+    async def _serve(self, spec: RunSpec, backend: Backend) -> None:
+        services = StageServices(backend, self, self._clock, self._slot_failed)
+        while not self._broken:
+            message = await self._inbox.get()
+            if message is None or isinstance(message, Exit):
+                return
+            if isinstance(message, PrepareStage):
+                await self._prepare(message, spec)
+            elif isinstance(message, BeginStage):
+                self._begin(message, spec, services)
+            elif self._stage is not None and not isinstance(message, Setup):
+                self._pass_on(self._stage, message)
+
+    async def _prepare(self, message: PrepareStage, spec: RunSpec) -> None:
+        assert self._setup is not None
+        if self._stage is not None:
+            await self._stage.close()
+            self._stage = None
+        if self._inputs is not None:
+            self._inputs.close()
+        recipe = msgspec.msgpack.decode(self._setup.recipe, type=Recipe)
+        self._inputs = open_inputs(recipe, spec.seed, message.stage)
+        self.send(StageReady(message.stage))
+
+    def _begin(self, begin: BeginStage, spec: RunSpec, services: StageServices) -> None:
+        assert self._setup is not None
+        assert self._inputs is not None
+        worker = self._setup.worker
+        frame = StageFrame(begin.stage, worker, begin.start_ns, spec.capture_text)
+        self._meter.stage_begins(begin.stage, worker, begin.start_ns)
+        self._stage = StageWorker(begin, self._inputs, frame, services, self._setup.observe)
+
+    def _pass_on(self, stage: StageWorker, message: Arrivals | Grants | Drain) -> None:
+        if message.stage != stage.stage:
+            return  # For a stage that is over already.
+        if isinstance(message, Arrivals):
+            stage.take_arrivals(message)
+        elif isinstance(message, Grants):
+            stage.take_grants(message)
+        else:
+            stage.drain(message)
+
+    async def _end(self, backend: Backend) -> None:
+        if self._stage is not None and not self._channel.is_closed:
+            await self._stage.close()
+        if self._inputs is not None:
+            self._inputs.close()
+        await self._shut_down(backend)
+        await self._linger()
+
+    async def _shut_down(self, backend: Backend) -> None:
+        try:
+            await asyncio.wait_for(backend.shutdown(), _SHUTDOWN_DEADLINE_S)
+        except BaseException:  # noqa: BLE001  the run is over; the parent keeps it as a note
+            self.send(Broken(traceback.format_exc()))
+
+    async def _linger(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._channel.wait_drained(), _LINGER_S)
+        self._channel.close()
+
+    # --- periodic ------------------------------------------------------------------------------
+
+    async def _tick(self) -> None:
+        since_sample_s = 0.0
+        while True:
+            due_ns = self._clock.monotonic_ns() + int(FLUSH_S * NS_PER_S)
+            await asyncio.sleep(FLUSH_S)
+            self._meter.loop_lag(self._clock.monotonic_ns() - due_ns)
+            if self._stage is not None:
+                self._stage.flush()
+            since_sample_s += FLUSH_S
+            if since_sample_s >= SAMPLE_S:
+                since_sample_s = 0.0
+                in_flight = 0 if self._stage is None else self._stage.in_flight
+                self.send(Sample(self._meter.sample(in_flight)))
+
+    # --- what arrives, what breaks -------------------------------------------------------------
+
+    def _received(self, payload: bytes) -> None:
+        self._inbox.put_nowait(self._decoder.decode(payload))
+
+    def _slot_failed(self, error: BaseException) -> None:
+        self._break("".join(traceback.format_exception(error)))
+
+    def _loop_failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if isinstance(error, BaseException):
+            self._break(context["message"] + "\n" + "".join(traceback.format_exception(error)))
+
+    def _break(self, text: str) -> None:
+        self.send(Broken(text))
+        self._broken = True
+        self._inbox.put_nowait(None)
+
+
+class Meter:
+    """What the worker knows of its own health since the last sample."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._stage: int | None = None
+        self._worker = 0
+        self._start_ns = 0
+        self._lag_ns = 0
+        self._wall_ns = clock.monotonic_ns()
+        self._cpu_s = _cpu_s()
+
+    def stage_begins(self, stage: int, worker: int, start_ns: int) -> None:
+        """Samples belong to this stage from now on."""
+        self._stage, self._worker, self._start_ns = stage, worker, start_ns
+        self._restart()
+
+    def loop_lag(self, late_ns: int) -> None:
+        """A timer of the loop fired this late."""
+        self._lag_ns = max(self._lag_ns, late_ns)
+
+    def sample(self, in_flight: int) -> WorkerSample | None:
+        """The sample since the last one; None before the first stage."""
+        if self._stage is None:
+            return None
+        now_ns = self._clock.monotonic_ns()
+        sample = WorkerSample(
+            stage=self._stage,
+            worker=self._worker,
+            at_ns=now_ns - self._start_ns,
+            cpu_s=_cpu_s() - self._cpu_s,
+            wall_s=s_from_ns(now_ns - self._wall_ns),
+            loop_lag_max_ns=self._lag_ns,
+            in_flight=in_flight,
+            rss_bytes=_rss_bytes(),
+        )
+        self._restart()
+        return sample
+
+    def _restart(self) -> None:
+        self._lag_ns = 0
+        self._wall_ns = self._clock.monotonic_ns()
+        self._cpu_s = _cpu_s()
+
+
+def _cpu_s() -> float:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _rss_bytes() -> int:
+    import psutil
+
+    return int(psutil.Process().memory_info().rss)
+
+
+def _start_failure(error: BaseException) -> StartFailed:
+    kind: Literal["config", "target", "internal"] = "internal"
+    if isinstance(error, ConfigError):
+        kind = "config"
+    elif isinstance(error, TargetError):
+        kind = "target"
+    text = "".join(traceback.format_exception(error))
+    return StartFailed(kind, str(error) or type(error).__name__, text)
