@@ -2,56 +2,46 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+from types import TracebackType
+
 from headway.core.clock import Clock
+from headway.core.errors import ConfigError
 from headway.core.statedir import StateDir
-from headway.execution.attempt import (
-    AttemptObserver,
-    AttemptPlan,
-    AttemptResult,
-    KillMeans,
-    KillReport,
-)
+from headway.core.states import Lane
+from headway.execution.attempt import AttemptObserver, AttemptPlan, IgnoreEvents, KillMeans
+from headway.execution.linux import process_name
+from headway.execution.process_factory import ProcessFactory
+from headway.execution.process_pool import ProcessPool
+from headway.execution.running import RunningAttempt, Workshop
 from headway.execution.settings import SupervisorSettings
-
-
-class RunningAttempt:
-    """One attempt in a process of its own, or in a warm one that it has for itself."""
-
-    plan: AttemptPlan
-
-    @property
-    def pid(self) -> int | None:
-        """Process id of the main process once there is one."""
-        raise NotImplementedError
-
-    async def wait(self) -> AttemptResult:
-        """The result, once the tree is gone and the log complete. May be awaited repeatedly."""
-        raise NotImplementedError
-
-    async def cancel(
-        self, grace_s: float | None = None, reason: str = "cancelled"
-    ) -> KillReport | None:
-        """Stop the attempt: SIGTERM, the grace period, then SIGKILL for the whole tree.
-
-        Args:
-            grace_s: Seconds; None takes the plan's, 0 kills at once. A later call with a shorter
-                grace shortens the first one's.
-            reason: Goes into the report.
-
-        Returns:
-            The report; None when the attempt had ended by itself before any signal.
-        """
-        raise NotImplementedError
+from headway.execution.temp_dirs import TempDirs
+from headway.execution.usage_sampler import UsageSampler
 
 
 class Supervisor:
     """Owner of every job process of a worker process.
 
-    Use as an async context manager, or call `open` and `close`.
+    Use it as an async context manager, or call `open` and `close`. It has no queue: how many
+    attempts run at a time is the dispatcher's business.
     """
 
     def __init__(self, settings: SupervisorSettings, state_dir: StateDir, clock: Clock) -> None:
-        raise NotImplementedError
+        if not hasattr(os, "pidfd_open"):
+            raise ConfigError("job processes need Linux 5.3 or later (pidfd); use the inline lane")
+        owner = process_name(os.getpid()) or str(os.getpid())
+        self._factory = ProcessFactory(settings, clock)
+        self._state_dir = state_dir
+        self._running: set[RunningAttempt] = set()
+        self._shop = Workshop(
+            factory=self._factory,
+            pool=ProcessPool(self._factory, settings),
+            sampler=UsageSampler(),
+            temp_dirs=TempDirs(state_dir.tmp, owner),
+            state_dir=state_dir,
+            clock=clock,
+        )
 
     async def open(self) -> None:
         """Kill what a dead predecessor left, start the forkserver, preload the operations.
@@ -59,21 +49,64 @@ class Supervisor:
         Raises:
             ConfigError: an operation module cannot be imported; the text has its traceback.
         """
+        self._state_dir.create()
+        await asyncio.to_thread(self._shop.temp_dirs.remove_stale)
+        await self._factory.open()
+        self._shop.pool.open()
 
     async def start(
         self, plan: AttemptPlan, observer: AttemptObserver | None = None
     ) -> RunningAttempt:
-        """Begin an attempt. Never raises for the job's sake: see `NotStarted`."""
-        raise NotImplementedError
+        """Begin an attempt. Never raises for the job's sake: see `NotStarted`.
+
+        Raises:
+            ConfigError: the plan is for the inline lane, which needs no process.
+        """
+        if plan.lane is Lane.INLINE:
+            raise ConfigError("the inline lane does not run in processes")
+        running = RunningAttempt(plan, observer or IgnoreEvents(), self._shop)
+        self._running.add(running)
+        running.add_done_callback(self._running.discard)
+        return running
 
     async def close(self, grace_s: float = 0.0) -> None:
-        """Cancel what runs (reason `closing`), stop every process. Can be called again."""
+        """Stop what runs (reason `closing`) and every process. Can be called again."""
+        await asyncio.gather(
+            *(running.cancel(grace_s, "closing") for running in tuple(self._running)),
+            return_exceptions=True,
+        )
+        self._shop.sampler.close()
+        await self._shop.pool.close()
+        await self._factory.close()
+        await asyncio.to_thread(self._shop.temp_dirs.close)
+
+    async def __aenter__(self) -> Supervisor:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
 
     @property
     def kill_means(self) -> KillMeans:
         """The means that kills on this host, or the forced one."""
-        raise NotImplementedError
+        return self._factory.killer.means
+
+    @property
+    def forkserver_pid(self) -> int | None:
+        """The forkserver of the moment."""
+        return self._factory.forkserver_pid
 
     def statistics(self) -> dict[str, int]:
-        """Processes by kind (running, spare, warm_idle), forks and forkserver restarts so far."""
-        raise NotImplementedError
+        """Attempts running, idle processes by kind, forks and forkserver restarts so far."""
+        return {
+            "running": len(self._running),
+            **self._shop.pool.counts(),
+            "forks": self._factory.forks,
+            "forkserver_restarts": self._factory.restarts,
+        }

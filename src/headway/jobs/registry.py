@@ -10,9 +10,9 @@ from pathlib import Path
 from types import ModuleType
 
 from headway.core.errors import ConfigError
-from headway.jobs import operation as operation_module
-from headway.jobs import precondition as precondition_module
+from headway.jobs.operation import MARK as OPERATION_MARK
 from headway.jobs.operation import Operation
+from headway.jobs.precondition import MARK as PRECONDITION_MARK
 from headway.jobs.precondition import Precondition
 
 
@@ -95,10 +95,10 @@ def load_operations(*modules: str) -> Registry:
 
 def _collect(module: ModuleType, registry: Registry) -> None:
     for value in list(vars(module).values()):
-        operation = getattr(value, operation_module.MARK, None)
+        operation = getattr(value, OPERATION_MARK, None)
         if isinstance(operation, Operation):
             registry.add(operation)
-        condition = getattr(value, precondition_module.MARK, None)
+        condition = getattr(value, PRECONDITION_MARK, None)
         if isinstance(condition, Precondition):
             registry.add_precondition(condition)
 

@@ -1,0 +1,435 @@
+"""One running attempt: from a process for it to the result, whatever happens between."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headway.core.clock import Clock, s_from_ns
+from headway.core.failure import ErrorInfo
+from headway.core.statedir import StateDir
+from headway.core.states import Lane
+from headway.execution.attempt import (
+    AttemptObserver,
+    AttemptPlan,
+    AttemptResult,
+    Cancelled,
+    Died,
+    Ending,
+    KillReport,
+    LogSummary,
+    NotStarted,
+    OutOfMemory,
+    Progress,
+    Raised,
+    RetryAsked,
+    TimedOut,
+    Timeline,
+    Usage,
+)
+from headway.execution.forkserver import ForkRefused
+from headway.execution.job_process import EXIT_INTERNAL_ERROR
+from headway.execution.kill import wait_dead
+from headway.execution.linux import oom_kills
+from headway.execution.log_pump import LogPump, LogRules
+from headway.execution.messages import (
+    ArtifactMade,
+    Ended,
+    Entered,
+    FromJob,
+    GaveError,
+    GaveResult,
+    GaveRetry,
+    GaveUp,
+    ProgressMade,
+    ResultChunk,
+    Start,
+)
+from headway.execution.process import Exit, JobProcessHandle
+from headway.execution.process_factory import ProcessFactory
+from headway.execution.process_pool import ProcessPool
+from headway.execution.result_sink import ResultSink
+from headway.execution.temp_dirs import TempDirs
+from headway.execution.usage_sampler import UsageSampler, Watched
+
+PROGRESS_S = 0.05
+"""Progress is told at once, then at most this often; the newest always."""
+HANG_UP_LIMIT_S = 1.0
+"""How long a process may live after it closed its control socket."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """What every attempt of a supervisor shares."""
+
+    factory: ProcessFactory
+    pool: ProcessPool
+    sampler: UsageSampler
+    temp_dirs: TempDirs
+    state_dir: StateDir
+    clock: Clock
+
+
+@dataclass(slots=True)
+class Stop:
+    """Why and since when the attempt is being stopped."""
+
+    reason: str
+    began_ns: int
+
+
+class ProgressGate:
+    """Passes the newest progress on, not more often than every PROGRESS_S."""
+
+    def __init__(self, tell: Callable[[Progress], None]) -> None:
+        self._tell = tell
+        self._newest: Progress | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def put(self, progress: Progress) -> None:
+        self._newest = progress
+        if self._timer is None:
+            self.flush()
+            self._timer = asyncio.get_running_loop().call_later(PROGRESS_S, self._on_timer)
+
+    def flush(self) -> None:
+        """Tell what is newer than the last told."""
+        if self._newest is not None:
+            newest, self._newest = self._newest, None
+            self._tell(newest)
+
+    def close(self) -> None:
+        self.flush()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        if self._newest is not None:
+            self.put(self._newest)
+
+
+class RunningAttempt:
+    """One attempt in a process that it has for itself. Made by `Supervisor.start`."""
+
+    def __init__(self, plan: AttemptPlan, observer: AttemptObserver, workshop: Workshop) -> None:
+        self.plan = plan
+        self._observer = observer
+        self._shop = workshop
+        self._clock = workshop.clock
+        loop = asyncio.get_running_loop()
+        self._requested_ns = self._clock.monotonic_ns()
+        self._forked_ns: int | None = None
+        self._ran_ns: int | None = None
+        self._process: JobProcessHandle | None = None
+        self._pid: int | None = None
+        self._stop: Stop | None = None
+        self._kill_now: asyncio.Future[None] = loop.create_future()
+        self._timers: list[asyncio.TimerHandle] = []
+        self._kill_at: asyncio.TimerHandle | None = None
+        self._over_memory_bytes = 0
+        self._result = ResultSink(
+            workshop.state_dir.job_results(plan.job_id) / f"{plan.attempt}.json"
+        )
+        self._progress = ProgressGate(observer.on_progress)
+        self._task = loop.create_task(self._run())
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the main process once there is one."""
+        return self._pid
+
+    async def wait(self) -> AttemptResult:
+        """The result, once the tree is gone and the log complete. May be awaited repeatedly."""
+        return await asyncio.shield(self._task)
+
+    def add_done_callback(self, callback: Callable[[RunningAttempt], None]) -> None:
+        """Call `callback` when the result is there."""
+        self._task.add_done_callback(lambda _: callback(self))
+
+    async def cancel(
+        self, grace_s: float | None = None, reason: str = "cancelled"
+    ) -> KillReport | None:
+        """Stop the attempt: SIGTERM, the grace period, then SIGKILL for the whole tree.
+
+        Args:
+            grace_s: Seconds; None takes the plan's, 0 kills at once. A later call with a shorter
+                grace shortens the first one's.
+            reason: Goes into the report; the first call's counts.
+
+        Returns:
+            The report; None when the attempt ended by itself before any signal.
+        """
+        if not self._task.done():
+            self._request_stop(reason, self.plan.limits.grace_s if grace_s is None else grace_s)
+        return (await self.wait()).kill
+
+    # --- stopping -------------------------------------------------------------------------------
+
+    def _request_stop(self, reason: str, grace_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        if self._stop is None:
+            self._stop = Stop(reason, self._clock.monotonic_ns())
+            if grace_s > 0 and self._process is not None:
+                self._process.send_signal(signal.SIGTERM)
+        if grace_s <= 0:
+            self._kill()
+        elif self._kill_at is None or loop.time() + grace_s < self._kill_at.when():
+            if self._kill_at is not None:
+                self._kill_at.cancel()
+            self._kill_at = loop.call_later(grace_s, self._kill)
+
+    def _kill(self) -> None:
+        if not self._kill_now.done():
+            self._kill_now.set_result(None)
+
+    def _on_over_limit(self, rss_bytes: int) -> None:
+        self._over_memory_bytes = rss_bytes
+        self._request_stop("memory_limit", 0)
+
+    # --- the attempt ----------------------------------------------------------------------------
+
+    async def _run(self) -> AttemptResult:
+        try:
+            temp_dir = self._shop.temp_dirs.make(self.plan.job_id, self.plan.attempt)
+        except OSError as error:
+            return self._not_started(f"no temp directory: {error}")
+        try:
+            self._process = await self._shop.pool.take(self.plan.lane)
+        except ForkRefused as refused:
+            await self._shop.temp_dirs.remove(temp_dir)
+            return self._not_started(str(refused))
+        self._pid = self._process.pid
+        self._forked_ns = self._clock.monotonic_ns()
+        try:
+            return await self._run_in(self._process, temp_dir)
+        finally:
+            self._close()
+            await self._shop.temp_dirs.remove(temp_dir)
+
+    async def _run_in(self, process: JobProcessHandle, temp_dir: Path) -> AttemptResult:
+        pump = LogPump(
+            self._shop.state_dir.attempt_log(self.plan.job_id, self.plan.attempt),
+            LogRules(
+                self.plan.limits.log_bytes, self._observer.may_write, self._observer.on_log_growth
+            ),
+        )
+        watched = Watched(process, self.plan.limits.memory_bytes, self._on_over_limit)
+        oom_before = oom_kills()
+        self._begin(process, pump, temp_dir)
+        self._shop.sampler.watch(watched)
+        ended = await self._until_over(process)
+        self._shop.sampler.forget(watched)
+        kill = await self._leave_nothing(process, ended)
+        log = await pump.finish()
+        exit_ = process.exit.result() if process.exit.done() else None
+        usage = self._usage(process, watched, ended, exit_)
+        ending = self._ending(process, ended, exit_, oom_kills() - oom_before)
+        if exit_ is not None:
+            self._shop.factory.bury(process)
+        return AttemptResult(ending, usage, self._timeline(ended), log, process.pid, kill)
+
+    def _begin(self, process: JobProcessHandle, pump: LogPump, temp_dir: Path) -> None:
+        limits = self.plan.limits
+        if limits.memory_bytes is not None and process.cgroup is not None:
+            process.cgroup.limit_memory(limits.memory_bytes)
+        log = pump.open()
+        try:
+            process.begin(self._start_message(process, temp_dir), log, self._on_message)
+        finally:
+            os.close(log)
+        if self._stop is not None:
+            # Cancelled while it waited for its process.
+            process.send_signal(signal.SIGTERM)
+        if limits.timeout_s is not None:
+            self._timers.append(
+                asyncio.get_running_loop().call_later(
+                    limits.timeout_s, self._request_stop, "timed_out", limits.grace_s
+                )
+            )
+
+    def _start_message(self, process: JobProcessHandle, temp_dir: Path) -> Start:
+        plan, files = self.plan, self._shop.state_dir
+        return Start(
+            job_id=plan.job_id,
+            attempt=plan.attempt,
+            operation=plan.operation,
+            lane=plan.lane,
+            request=plan.request,
+            env=dict(plan.env),
+            config=dict(plan.config),
+            labels=dict(plan.labels),
+            keep_result=plan.keep_result,
+            result_limit_bytes=plan.limits.result_bytes,
+            artifact_limit_bytes=plan.limits.artifact_bytes,
+            temp_dir=str(temp_dir),
+            artifact_dir=str(files.job_artifacts(plan.job_id) / str(plan.attempt)),
+            debug_log=str(files.attempt_debug_log(plan.job_id, plan.attempt)),
+            reuse=plan.lane is Lane.SHORT,
+            first=process.attempts == 0,
+        )
+
+    async def _until_over(self, process: JobProcessHandle) -> Ended | None:
+        """Wait for the answer, the death or the order to kill, whatever comes first."""
+        events: set[asyncio.Future[Any]] = {process.ended, process.exit, self._kill_now}
+        await asyncio.wait(events, return_when=asyncio.FIRST_COMPLETED)
+        if process.ended.cancelled() and not process.exit.done() and not self._kill_now.done():
+            # It closed its socket: dying, as a rule.
+            events.discard(process.ended)
+            await asyncio.wait(events, timeout=HANG_UP_LIMIT_S, return_when=asyncio.FIRST_COMPLETED)
+        if process.ended.done() and not process.ended.cancelled():
+            return process.ended.result()
+        return None
+
+    async def _leave_nothing(
+        self, process: JobProcessHandle, ended: Ended | None
+    ) -> KillReport | None:
+        """Give a warm process back, or see the whole tree dead."""
+        clean = ended is not None and not ended.descendants and self._stop is None
+        if clean and self.plan.lane is Lane.SHORT and ended is not None:
+            if self._shop.pool.can_reuse(process, ended):
+                self._shop.pool.give_back(process)
+            else:
+                process.dismiss()
+                process.exit.add_done_callback(lambda _: self._shop.factory.bury(process))
+            return None
+        began_ns = self._stop.began_ns if self._stop else self._clock.monotonic_ns()
+        obeyed = ended is not None or (process.exit.done() and not self._kill_now.done())
+        if ended is not None and not ended.descendants:
+            dead = await wait_dead(process)
+            if clean and dead and self._shop.factory.jobs_reap:
+                return None
+        killed, survivors = await self._shop.factory.killer.kill(process)
+        if self._stop is None and not killed:
+            return None
+        return KillReport(
+            reason=self._stop.reason if self._stop else "left_over",
+            means=self._shop.factory.killer.means,
+            obeyed=obeyed,
+            main_pid=process.pid,
+            killed=killed,
+            survivors=survivors,
+            duration_s=s_from_ns(self._clock.monotonic_ns() - began_ns),
+        )
+
+    # --- what the job says ----------------------------------------------------------------------
+
+    def _on_message(self, message: FromJob) -> None:
+        match message:
+            case Entered(at_ns):
+                self._ran_ns = at_ns
+                self._observer.on_started(self._pid or 0)
+            case ProgressMade(fraction, text, numbers):
+                self._progress.put(Progress(fraction, text, numbers))
+            case ArtifactMade(artifact):
+                if self._observer.may_write():
+                    self._observer.on_artifact(artifact)
+            case ResultChunk(data):
+                self._result.add(data)
+
+    # --- the result -----------------------------------------------------------------------------
+
+    def _ending(
+        self, process: JobProcessHandle, ended: Ended | None, exit_: Exit | None, oom: int
+    ) -> Ending:
+        if ended is None:
+            return self._stopped() or self._died(process, exit_, oom)
+        match ended.verdict:
+            case GaveResult(size_bytes):
+                return self._succeeded(size_bytes)
+            case GaveRetry(after_s, reason):
+                return RetryAsked(after_s, reason)
+            case GaveError(error, _, out_of_memory) if out_of_memory:
+                return OutOfMemory("the operation raised MemoryError", error)
+            case GaveError(error, retry, _):
+                return Raised(error, retry)
+            case GaveUp():
+                return self._stopped() or Died(
+                    signal.SIGTERM, None, "stopped by a SIGTERM that Headway did not send"
+                )
+
+    def _succeeded(self, size_bytes: int | None) -> Ending:
+        try:
+            return self._result.complete(size_bytes)
+        except OSError as error:
+            text = f"the result could not be stored: {error.strerror}"
+            return Raised(ErrorInfo(type="ResultNotStored", message=text), retry=False)
+
+    def _stopped(self) -> Ending | None:
+        """The ending that belongs to the reason for which the attempt was stopped."""
+        if self._stop is None:
+            return None
+        if self._stop.reason == "timed_out":
+            return TimedOut(self.plan.limits.timeout_s or 0.0)
+        if self._stop.reason == "memory_limit":
+            return OutOfMemory(
+                f"its processes used {self._over_memory_bytes} bytes, over the limit of "
+                f"{self.plan.limits.memory_bytes}"
+            )
+        return Cancelled()
+
+    def _died(self, process: JobProcessHandle, exit_: Exit | None, oom: int) -> Ending:
+        killed_by = exit_.signal if exit_ else None
+        group = process.cgroup
+        if group is not None and group.out_of_memory_kills():
+            return OutOfMemory("the kernel killed it at the memory limit of its control group")
+        if killed_by == signal.SIGKILL and oom > 0:
+            return OutOfMemory(
+                f"it got SIGKILL while the kernel's out-of-memory killer killed {oom} process(es)"
+            )
+        code = exit_.exit_code if exit_ else None
+        return Died(killed_by, code, _describe_death(killed_by, code))
+
+    def _usage(
+        self,
+        process: JobProcessHandle,
+        watched: Watched,
+        ended: Ended | None,
+        exit_: Exit | None,
+    ) -> Usage:
+        peaks = [watched.peak_rss_bytes]
+        cpu_s = ended.cpu_s if ended else exit_.cpu_s if exit_ else 0.0
+        if ended is not None:
+            peaks.append(ended.peak_rss_bytes)
+        elif exit_ is not None:
+            peaks.append(exit_.peak_rss_bytes)
+        if process.cgroup is not None and process.attempts == 1:
+            # Counts also descendants that nobody waited for.
+            cpu_s = max(cpu_s, process.cgroup.cpu_s() or 0.0)
+        return Usage(max(peaks), ended.rss_growth_bytes if ended else 0, cpu_s)
+
+    def _timeline(self, ended: Ended | None) -> Timeline:
+        return Timeline(
+            claimed_ns=self.plan.claimed_ns,
+            requested_ns=self._requested_ns,
+            forked_ns=self._forked_ns,
+            ran_ns=self._ran_ns,
+            returned_ns=ended.returned_ns if ended else None,
+            ended_ns=self._clock.monotonic_ns(),
+        )
+
+    def _not_started(self, reason: str) -> AttemptResult:
+        return AttemptResult(NotStarted(reason), Usage(), self._timeline(None), LogSummary())
+
+    def _close(self) -> None:
+        self._progress.close()
+        self._result.discard()
+        for timer in self._timers:
+            timer.cancel()
+        if self._kill_at is not None:
+            self._kill_at.cancel()
+
+
+def _describe_death(killed_by: int | None, code: int | None) -> str:
+    if killed_by is not None:
+        return f"the job's process was killed by {signal.Signals(killed_by).name}"
+    if code == EXIT_INTERNAL_ERROR:
+        return "Headway's own code in the job's process failed; the log has the traceback"
+    if code is not None:
+        return f"the job's process ended itself with exit code {code}"
+    return "the job's process died together with the forkserver; nobody saw how"
