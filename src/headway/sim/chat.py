@@ -6,13 +6,14 @@ from typing import Any
 
 import msgspec
 
+from headway.sim.completions import ERROR_EVENT, Envelope, usage_json
 from headway.sim.dialect import Ask, cannot_read, encode
 from headway.sim.messages import ChatMessage, Function, Refusal, StreamOptions
 from headway.sim.reply import Piece, ReplyPlan, channel_text, pieces
 from headway.sim.script import IDENT, Script, Usage, frame
 from headway.sim.tokenizer import tokenize, tokenize_chat
 
-_ID = f"chatcmpl-{IDENT.decode()}"
+CALL_ID = f"call_{IDENT.decode()}"
 
 
 class _Tool(msgspec.Struct):
@@ -83,35 +84,18 @@ class ChatDialect:
         )
 
     def script(self, plan: ReplyPlan) -> Script:
-        before, after = self._envelope("chat.completion.chunk", plan.model)
-        start = f'data: {before}"choices":[{{"index":0,"delta":'
-        end = f',"logprobs":null,"finish_reason":null}}]{after}\n\n'
-        role = frame(f'{start}{{"role":"assistant","content":""}}{end}'.encode(), plan.chunked)
+        envelope = self._envelope("chat.completion.chunk", plan)
+        role = envelope.event(_chunk('"role":"assistant","content":""', None))
         frames = [
-            frame(f"{start}{{{self._delta(part, plan)}}}{end}".encode(), plan.chunked)
+            frame(envelope.event(_chunk(self._delta(part, plan), None)), plan.chunked)
             if part
             else b""
             for part in pieces(plan)
         ]
-        if not plan.role_first:
-            frames[0] = role + frames[0]
-        finish = (
-            f'data: {before}"choices":[{{"index":0,"delta":{{}},"logprobs":null,'
-            f'"finish_reason":"{plan.finish_reason}"}}]{after}\n\n'
-        )
-        return Script(
-            opening=role if plan.role_first else b"",
-            frames=tuple(frames),
-            finish=frame(finish.encode(), plan.chunked),
-            usage_before=f'data: {before}"choices":[],"usage":'.encode(),
-            usage_after=f"{after}\n\n".encode(),
-            usage_required=False,
-            end=frame(b"data: [DONE]\n\n", plan.chunked),
-            chunked=plan.chunked,
-        )
+        finish = _chunk("", plan.finish_reason)
+        return envelope.script(plan, frames, finish, frame(role, plan.chunked))
 
     def whole(self, plan: ReplyPlan) -> tuple[bytes, bytes]:
-        before, after = self._envelope("chat.completion", plan.model)
         parts = pieces(plan)
         message: dict[str, Any] = {"role": "assistant", "content": channel_text(parts, "content")}
         if plan.reasoning_tokens:
@@ -120,22 +104,21 @@ class ChatDialect:
             arguments = channel_text(parts, "tool")
             function = {"name": plan.tool.name, "arguments": arguments}
             message["content"] = None
-            message["tool_calls"] = [{"id": _call_id(), "type": "function", "function": function}]
+            message["tool_calls"] = [{"id": CALL_ID, "type": "function", "function": function}]
         choice = (
-            f'"choices":[{{"index":0,"message":{encode(message)},"logprobs":null,'
-            f'"finish_reason":"{plan.finish_reason}"}}],"usage":'
+            f'{{"index":0,"message":{encode(message)},"logprobs":null,'
+            f'"finish_reason":"{plan.finish_reason}"}}'
         )
-        return f"{before}{choice}".encode(), after.encode()
+        return self._envelope("chat.completion", plan).whole(choice)
 
     def usage(self, usage: Usage) -> bytes:
-        return completion_usage(usage)
+        return usage_json(usage)
 
     def error_event(self) -> bytes:
-        return COMPLETION_ERROR_EVENT
+        return ERROR_EVENT
 
-    def _envelope(self, kind: str, model: str) -> tuple[str, str]:
-        before = f'{{"id":"{_ID}","object":"{kind}","created":{self._created},'
-        return f'{before}"model":{encode(model)},', "}"
+    def _envelope(self, kind: str, plan: ReplyPlan) -> Envelope:
+        return Envelope("chatcmpl-", kind, self._created, plan.model)
 
     def _delta(self, part: Piece, plan: ReplyPlan) -> str:
         if part.channel == "content":
@@ -145,30 +128,16 @@ class ChatDialect:
         assert plan.tool is not None
         if part.first:
             return (
-                f'"tool_calls":[{{"index":0,"id":"{_call_id()}","type":"function","function":'
+                f'"tool_calls":[{{"index":0,"id":"{CALL_ID}","type":"function","function":'
                 f'{{"name":{encode(plan.tool.name)},"arguments":{encode(part.text)}}}}}]'
             )
         return f'"tool_calls":[{{"index":0,"function":{{"arguments":{encode(part.text)}}}}}]'
 
 
-COMPLETION_ERROR_EVENT = (
-    b'data: {"error":{"message":"The simulated engine failed.","type":"server_error",'
-    b'"param":null,"code":"engine_error"}}\n\n'
-)
-
-
-def completion_usage(usage: Usage) -> bytes:
-    """Usage of chat and text completions."""
-    prompt, cached, output, reasoning = usage
+def _chunk(delta: str, finish_reason: str | None) -> str:
     return (
-        b'{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d,'
-        b'"prompt_tokens_details":{"cached_tokens":%d},'
-        b'"completion_tokens_details":{"reasoning_tokens":%d}}'
-    ) % (prompt, output, prompt + output, cached, reasoning)
-
-
-def _call_id() -> str:
-    return f"call_{IDENT.decode()}"
+        f'{{"index":0,"delta":{{{delta}}},"logprobs":null,"finish_reason":{encode(finish_reason)}}}'
+    )
 
 
 def _chosen_tool(body: _Body) -> Function | Refusal | None:

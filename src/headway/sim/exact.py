@@ -7,6 +7,7 @@ from itertools import accumulate
 
 from headway.core.clock import NS_PER_S
 from headway.core.distributions import Constant, Distribution
+from headway.sim.batching import BatchingStatistics
 from headway.sim.generation import Generation
 from headway.sim.options import ExactOptions
 from headway.sim.precise_timer import PreciseTimer
@@ -25,18 +26,23 @@ class ExactEngine:
         self._timing = timing
         self._timer = timer
         self._rng = random.Random(seed)
-        self._immediate = _always(timing.ttft_s, 0) and _always(timing.itl_s, 0)
+        self.immediate = _always(timing.ttft_s, 0) and _always(timing.itl_s, 0)
 
     def start(self, generation: Generation) -> None:
         """Begin to make the tokens of `generation`."""
-        if self._immediate:
-            generation.delivery.ready(generation.output_tokens, generation.arrival_ns)
-            return
         due_ns = self._due_times(generation)
         if generation.delivery.streamed:
             self._timer.call_at(due_ns[0], _Pace(generation, due_ns).advance)
         else:
             self._timer.call_at(due_ns[-1], _Pace(generation, due_ns).advance)
+
+    def refusal(self, prompt_tokens: int, output_tokens: int) -> str | None:
+        """None: it serves any length."""
+        return None
+
+    def statistics(self) -> BatchingStatistics:
+        """Nothing: here no request waits for another."""
+        return BatchingStatistics()
 
     def cancel(self, generation: Generation) -> None:
         """Nobody waits for it any more; its pace notices by itself."""

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from headway.core.clock import monotonic_ns
 from headway.core.distributions import draw_int
 from headway.sim.answers import send_refusal
-from headway.sim.delivery import Delivery, Parcel, StreamDelivery, WholeDelivery
-from headway.sim.dialect import Ask, Dialect
+from headway.sim.delivery import Delivery, Parcel, StreamDelivery, WholeDelivery, deliver_at_once
+from headway.sim.dialect import Ask, Dialect, Memoized
 from headway.sim.exchange import Exchange, Route
+from headway.sim.faults import NO_FAULTS
 from headway.sim.generation import Engine, Generation
 from headway.sim.messages import Refusal
 from headway.sim.options import ReplyOptions
@@ -68,7 +69,8 @@ class ReplyPlanner:
         tool = tool_reply(ask.tool) if ask.tool else None
         if tool is not None and tokens - reasoning > 1:
             finish = "tool_calls"
-        return ReplyPlan(ask.model or options.models[0], reasoning, tokens, tool, finish)
+        model = ask.model or options.models[0]
+        return ReplyPlan(model, reasoning, tokens, tool, finish, payload=ask.payload)
 
 
 class Generating:
@@ -79,6 +81,7 @@ class Generating:
         engine: Makes the tokens.
         timer: For what faults delay.
         account: Told of every exchange once it has ended.
+        first_request: Told once, when the first request arrived.
     """
 
     def __init__(
@@ -87,25 +90,34 @@ class Generating:
         engine: Engine,
         timer: PreciseTimer,
         account: Callable[[Truth], None],
+        first_request: Callable[[int], None],
     ) -> None:
         self._planner = planner
         self._engine = engine
         self._timer = timer
         self._account = account
+        self._first_request = first_request
         self._count = 0
         self._under_way: dict[Delivery, Generation] = {}
 
-    def route(self, dialect: Dialect) -> Route:
-        """A route that answers in `dialect`."""
-        return lambda exchange: self._answer(dialect, exchange)
+    def route(self, dialect: Dialect, shapes: int = 512) -> Route:
+        """A route that answers in `dialect`, which keeps `shapes` rendered replies."""
+        memoized = Memoized(dialect, shapes)
+
+        def answer(exchange: Exchange) -> None:
+            self._answer(memoized, exchange)
+
+        return answer
 
     def abandon_all(self) -> None:
         """End the account of every generation under way."""
         for delivery in list(self._under_way):
             delivery.abandon()
 
-    def _answer(self, dialect: Dialect, exchange: Exchange) -> None:
+    def _answer(self, dialect: Memoized, exchange: Exchange) -> None:
         self._count += 1
+        if self._count == 1:
+            self._first_request(exchange.request.arrival_ns)
         truth = Truth(
             ident=f"{self._count:024x}",
             request_id=_text(exchange.request.headers.get(b"x-request-id")),
@@ -121,14 +133,21 @@ class Generating:
         if isinstance(ask, Refusal) or isinstance(plan, Refusal):
             refusal = ask if isinstance(ask, Refusal) else plan
             assert isinstance(refusal, Refusal)
-            truth.status = refusal.status
-            send_refusal(exchange.connection, refusal)
-            self._close(truth, "refused")
+            self._refuse(exchange, truth, refusal)
+            return
+        too_big = self._engine.refusal(len(ask.prompt), plan.output_tokens)
+        if too_big is not None:
+            self._refuse(exchange, truth, Refusal(400, too_big, code="context_length_exceeded"))
             return
         self._start(ask, _adapt(plan, exchange), dialect, exchange, truth)
 
+    def _refuse(self, exchange: Exchange, truth: Truth, refusal: Refusal) -> None:
+        truth.status = refusal.status
+        send_refusal(exchange.connection, refusal)
+        self._close(truth, "refused")
+
     def _start(
-        self, ask: Ask, plan: ReplyPlan, dialect: Dialect, exchange: Exchange, truth: Truth
+        self, ask: Ask, plan: ReplyPlan, dialect: Memoized, exchange: Exchange, truth: Truth
     ) -> None:
         truth.prompt_tokens = len(ask.prompt)
         parcel = Parcel(
@@ -138,6 +157,11 @@ class Generating:
             include_usage=ask.include_usage,
             truth=truth,
         )
+        if self._engine.immediate and exchange.faults is NO_FAULTS:
+            deliver_at_once(parcel, ask.stream)
+            self._account(truth)
+            exchange.connection.finish()
+            return
         delivery_type = StreamDelivery if ask.stream else WholeDelivery
         delivery = delivery_type(parcel, self._timer, self._ended)
         generation = Generation(

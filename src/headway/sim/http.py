@@ -31,14 +31,18 @@ class Request:
 
     __slots__ = ("arrival_ns", "body", "chunked", "headers", "keep_alive", "method", "path")
 
-    def __init__(self) -> None:
-        self.method = b""
-        self.path = b""
-        self.headers: dict[bytes, bytes] = {}
-        self.body = b""
+    def __init__(
+        self, method: bytes, path: bytes, headers: dict[bytes, bytes], body: bytes
+    ) -> None:
+        self.method = method
+        self.path = path
+        self.headers = headers
+        """By lower-case name."""
+        self.body = body
         self.arrival_ns = 0
         self.keep_alive = True
-        self.chunked = True  # whether the client understands a chunked reply
+        self.chunked = True
+        """Whether the client understands a chunked reply."""
 
 
 class Service(Protocol):
@@ -87,7 +91,8 @@ class Connection(asyncio.Protocol):
         self._service = service
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpRequestParser(self)
-        self._building = Request()
+        self._url = b""
+        self._headers: dict[bytes, bytes] = {}
         self._body: list[bytes] = []
         self._body_bytes = 0
         self._read_ns = 0
@@ -174,18 +179,19 @@ class Connection(asyncio.Protocol):
     # What the parser tells.
 
     def on_message_begin(self) -> None:
-        self._building = Request()
+        self._url = b""
+        self._headers = {}
         self._body = []
         self._body_bytes = 0
 
     def on_url(self, url: bytes) -> None:
-        self._building.path += url
+        self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._building.headers[name.lower()] = value
+        self._headers[name.lower()] = value
 
     def on_headers_complete(self) -> None:
-        if self._building.headers.get(b"expect", b"").lower() == b"100-continue":
+        if self._headers.get(b"expect", b"").lower() == b"100-continue":
             self.send(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def on_body(self, body: bytes) -> None:
@@ -196,12 +202,12 @@ class Connection(asyncio.Protocol):
             self._body.append(body)
 
     def on_message_complete(self) -> None:
-        request = self._building
-        request.body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
-        request.method = self._parser.get_method()
-        request.chunked = self._parser.get_http_version() != "1.0"
-        request.keep_alive = request.chunked and self._parser.should_keep_alive()
+        parser = self._parser
+        body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        request = Request(parser.get_method(), self._url, self._headers, body)
         request.arrival_ns = self._read_ns
+        request.chunked = parser.get_http_version() != "1.0"
+        request.keep_alive = request.chunked and parser.should_keep_alive()
         if len(self._queue) >= MAX_PIPELINED:
             self._refuse(HTTPStatus.TOO_MANY_REQUESTS)
         else:

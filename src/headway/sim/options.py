@@ -19,6 +19,7 @@ class ListenOptions(SpecModel):
     uds: Path | None = None
     tls_cert: Path | None = None
     tls_key: Path | None = None
+    backlog: int = Field(default=4096, ge=1)
     accept_delay_s: float = Field(default=0.0, ge=0)
     api_key: str | None = Field(default=None, repr=False)
 
@@ -44,6 +45,22 @@ class ExactOptions(SpecModel):
     itl_s: Distribution = Constant(value=0)
 
 
+class ModelOptions(SpecModel):
+    """The modelled engine: its speed and its limits."""
+
+    prefill_tokens_per_s: float = Field(default=20_000.0, gt=0)
+    step_base_s: float = Field(default=0.008, gt=0)
+    """What every step takes: reading the weights."""
+    step_per_sequence_s: float = Field(default=0.000_15, ge=0)
+    """What each sequence of the batch adds."""
+    max_batch: int = Field(default=64, ge=1)
+    max_batched_tokens: int = Field(default=2048, ge=1)
+    """Tokens that one step computes at most, of prompts and replies together."""
+    kv_capacity_tokens: int = Field(default=131_072, ge=16)
+    block_tokens: int = Field(default=16, ge=1)
+    prefix_cache: bool = True
+
+
 class FreezeOptions(SpecModel):
     """When the whole process stands still."""
 
@@ -59,6 +76,7 @@ class SimOptions(SpecModel):
     reply: ReplyOptions = ReplyOptions()
     mode: Literal["exact", "modelled"] = "exact"
     exact: ExactOptions = ExactOptions()
+    model: ModelOptions = ModelOptions()
     faults: tuple[str, ...] = ()
     freezes: tuple[FreezeOptions, ...] = ()
     seed: int = 0

@@ -6,88 +6,44 @@ import asyncio
 import gc
 import os
 import signal
+import socket
 import ssl
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import msgspec
 
-from headway.core.clock import SystemClock
 from headway.core.errors import ConfigError
 from headway.sim.arguments import parse_arguments
-from headway.sim.chat import ChatDialect
-from headway.sim.exact import ExactEngine
-from headway.sim.faults import FaultPlan, parse_rule
-from headway.sim.generating import Generating, ReplyPlanner
-from headway.sim.generation import Engine
-from headway.sim.http import Connection
 from headway.sim.options import ListenOptions, SimOptions
-from headway.sim.plain import plain_routes
-from headway.sim.precise_timer import PreciseTimer
-from headway.sim.service import Routes, SimService
-from headway.sim.truth import Truth, TruthLog
+from headway.sim.parent import ParentWatch
+from headway.sim.simulation import Simulation
+from headway.sim.slow_accept import SlowAcceptor
 
 _FLUSH_INTERVAL_S = 0.25
+"""How old the truth log's last lines are at most: one short write each time."""
 
 
 def main(argv: Sequence[str]) -> int:
     """Run a simulated server until SIGTERM or SIGINT; returns the exit code."""
     try:
         options = parse_arguments(argv)
-        return _new_loop_runner()(lambda: _serve(options))
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            return runner.run(_serve(options))
     except (ConfigError, OSError) as error:
         sys.stderr.write(f"headway sim: {error}\n")
         return 2
 
 
-def _new_loop_runner() -> Callable[[Callable[[], Any]], int]:
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     try:
         import uvloop
     except ImportError:
-        return lambda make: asyncio.run(make())
-
-    def run(make: Callable[[], Any]) -> int:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            result: int = runner.run(make())
-            return result
-
-    return run
-
-
-class _Simulation:
-    """The parts of one server, put together."""
-
-    def __init__(self, options: SimOptions, loop: asyncio.AbstractEventLoop) -> None:
-        self.timer = PreciseTimer(loop)
-        self.truth_log = TruthLog(options.truth_log)
-        created = int(SystemClock().now().timestamp())
-        self.generating = Generating(
-            ReplyPlanner(options.reply, options.seed),
-            self._make_engine(options),
-            self.timer,
-            self._account,
-        )
-        routes = Routes()
-        chat = ChatDialect(created, options.reply.reasoning_field)
-        routes.generating[b"/v1/chat/completions"] = self.generating.route(chat)
-        routes.plain |= plain_routes(options.reply, created)
-        plan = FaultPlan([parse_rule(text) for text in options.faults], options.seed)
-        self.service = SimService(routes, plan, self.timer, options.listen.api_key)
-
-    def _make_engine(self, options: SimOptions) -> Engine:
-        return ExactEngine(options.exact, self.timer, options.seed)
-
-    def _account(self, truth: Truth) -> None:
-        self.truth_log.add(truth)
-
-    def end(self) -> None:
-        """Close every connection and complete the truth log."""
-        self.generating.abandon_all()
-        for connection in list(self.service.connections):
-            connection.reset()
-        self.timer.close()
-        self.truth_log.close()
+        return None  # asyncio's own
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
 
 
 async def _serve(options: SimOptions) -> int:
@@ -95,36 +51,55 @@ async def _serve(options: SimOptions) -> int:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    simulation = _Simulation(options, loop)
-    server = await _listen(options.listen, loop, lambda: Connection(simulation.service))
-    _announce(options.listen, server)
-    # What is alive now stays: a full collection over it would delay tokens by milliseconds.
-    gc.collect()
-    gc.freeze()
-    try:
+    with ExitStack() as stack:
+        simulation = Simulation(options, loop)
+        stack.callback(simulation.end)
+        if options.die_with_parent:
+            stack.callback(ParentWatch(loop, stop.set).close)
+        close, address = await _listen(options.listen, simulation)
+        stack.callback(close)
+        _announce(options.listen, address)
+        # What is alive now stays: a full collection over it would delay tokens by milliseconds.
+        gc.collect()
+        gc.freeze()
         while not stop.is_set():
             simulation.truth_log.flush()
             try:
                 await asyncio.wait_for(stop.wait(), _FLUSH_INTERVAL_S)
             except TimeoutError:
                 continue
-    finally:
-        server.close()
-        simulation.end()
     return 0
 
 
 async def _listen(
-    listen: ListenOptions,
-    loop: asyncio.AbstractEventLoop,
-    make_connection: Callable[[], Connection],
-) -> asyncio.Server:
-    context = _tls_context(listen)
+    listen: ListenOptions, simulation: Simulation
+) -> tuple[Callable[[], None], tuple[Any, ...] | str]:
+    """Listen; returns what ends it, and the address."""
+    loop = asyncio.get_running_loop()
+    tls = _tls_context(listen)
+    listener = _listening_socket(listen)
+    address = listener.getsockname()
+    if listen.accept_delay_s:
+        acceptor = SlowAcceptor(listener, simulation.new_connection, listen.accept_delay_s, tls)
+        return acceptor.close, address
+    make: Any = loop.create_server if listen.uds is None else loop.create_unix_server
+    server = await make(simulation.new_connection, sock=listener, ssl=tls, backlog=listen.backlog)
+    return server.close, address
+
+
+def _listening_socket(listen: ListenOptions) -> socket.socket:
     if listen.uds is not None:
-        return await loop.create_unix_server(make_connection, str(listen.uds), ssl=context)
-    return await loop.create_server(
-        make_connection, listen.host, listen.port, ssl=context, backlog=4096
-    )
+        listener = socket.socket(socket.AF_UNIX)
+        listen.uds.unlink(missing_ok=True)
+        listener.bind(str(listen.uds))
+    else:
+        family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
+        listener = socket.socket(family)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((listen.host, listen.port))
+    listener.listen(listen.backlog)
+    listener.setblocking(False)
+    return listener
 
 
 def _tls_context(listen: ListenOptions) -> ssl.SSLContext | None:
@@ -136,14 +111,13 @@ def _tls_context(listen: ListenOptions) -> ssl.SSLContext | None:
     return context
 
 
-def _announce(listen: ListenOptions, server: asyncio.Server) -> None:
+def _announce(listen: ListenOptions, address: tuple[Any, ...] | str) -> None:
     ready: dict[str, Any] = {"event": "ready", "pid": os.getpid()}
     scheme = "https" if listen.tls_cert else "http"
-    if listen.uds is not None:
-        ready |= {"url": f"{scheme}://localhost", "uds": str(listen.uds)}
+    if isinstance(address, str):
+        ready |= {"url": f"{scheme}://localhost", "uds": address}
     else:
-        port = server.sockets[0].getsockname()[1]
-        host = f"[{listen.host}]" if ":" in listen.host else listen.host
-        ready |= {"url": f"{scheme}://{host}:{port}", "port": port}
+        host = f"[{address[0]}]" if ":" in address[0] else address[0]
+        ready |= {"url": f"{scheme}://{host}:{address[1]}", "port": address[1]}
     sys.stdout.write(msgspec.json.encode(ready).decode() + "\n")
     sys.stdout.flush()

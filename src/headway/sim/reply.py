@@ -41,6 +41,8 @@ class ReplyPlan(NamedTuple):
     role_first: bool = False
     chunked: bool = True
     """Whether events are framed as HTTP chunks (not for HTTP/1.0)."""
+    payload: bytes = b""
+    """What the dialect made of the request itself."""
 
 
 class Piece(NamedTuple):
