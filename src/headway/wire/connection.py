@@ -14,11 +14,10 @@ from typing import cast
 import httptools
 
 from headway.core.clock import monotonic_ns
+from headway.wire import texts
 from headway.wire.content_coding import Decompressor, make_decompressor
 from headway.wire.deadlines import Deadlines
 from headway.wire.exchange import Exchange, Timeouts, WireCategory, WireFailure
-
-CLOSED_EARLY = "the target closed the connection before the reply was complete"
 
 
 class Connection(asyncio.Protocol):
@@ -105,7 +104,7 @@ class Connection(asyncio.Protocol):
         """Close at once; an exchange under way ends with a failure unless it was cancelled."""
         if self._waiter is None or self._waiter.done():
             self._exchange = None
-        self._fail("disconnected", "the transport was shut down")
+        self._fail("disconnected", texts.SHUT_DOWN)
 
     # --- for the event loop ----------------------------------------------------------------------
 
@@ -219,7 +218,7 @@ class Connection(asyncio.Protocol):
                 return True
         exchange.body_bytes += len(body)
         if exchange.body_bytes > self._max_body_bytes:
-            self._fail("protocol", f"the reply's body is over {self._max_body_bytes} bytes")
+            self._fail("protocol", texts.too_large(self._max_body_bytes))
             return False
         exchange.reads.append((now_ns, body))
         if self._watches:
@@ -265,5 +264,5 @@ class Connection(asyncio.Protocol):
 
 def _lost_text(error: Exception | None) -> str:
     if isinstance(error, ConnectionResetError | BrokenPipeError):
-        return "the target reset the connection before the reply was complete"
-    return CLOSED_EARLY
+        return texts.RESET_EARLY
+    return texts.CLOSED_EARLY

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import aiohappyeyeballs
 
 from headway.core.clock import monotonic_ns
+from headway.wire import texts
 from headway.wire.addresses import AddressBook
 from headway.wire.connection import Connection
 from headway.wire.exchange import Exchange, Timeouts, WireCategory, WireFailure
@@ -53,8 +54,8 @@ class Connector:
                 return await self._open(exchange)
         except TimeoutError:
             if limit_s == connect_s:
-                return WireFailure("timeout", f"no connection within {connect_s:g} s")
-            return WireFailure("timeout", f"no connection within {timeouts.total_s:g} s (total)")
+                return WireFailure("timeout", texts.no_connection(timeouts))
+            return WireFailure("timeout", texts.no_whole_reply(timeouts))
         except ssl.SSLError as error:
             return WireFailure("tls", tls_failure_text(error))
         except OSError as error:

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable
 
 from headway.core.clock import NS_PER_S, monotonic_ns, ns_from_s
+from headway.wire import texts
 from headway.wire.exchange import Timeouts
 
 _NEVER_NS = 2**63 - 1
@@ -113,7 +114,7 @@ class Deadlines:
     def _passed(self) -> str:
         now_ns, timeouts = monotonic_ns(), self._timeouts
         if now_ns >= self._total_ns:
-            return f"no whole reply within {timeouts.total_s:g} s (total)"
+            return texts.no_whole_reply(timeouts)
         if now_ns >= self._first_token_ns:
-            return f"no first token within {timeouts.first_token_s:g} s"
-        return f"nothing more came for {timeouts.idle_s:g} s (idle)"
+            return texts.no_first_token(timeouts)
+        return texts.idle(timeouts)

@@ -6,6 +6,7 @@ import asyncio
 
 from headway.core.clock import NS_PER_S, monotonic_ns, ns_from_s
 from headway.core.errors import ConfigError, InternalError
+from headway.wire import texts
 from headway.wire.connection import Connection
 from headway.wire.connector import Connector
 from headway.wire.exchange import Exchange, Timeouts, WireFailure, WireRequest
@@ -111,9 +112,7 @@ class FastTransport:
                 async with asyncio.timeout((deadline_ns - began_ns) / NS_PER_S):
                     connection = await self._pool.wait()
             except TimeoutError:
-                return WireFailure(
-                    "timeout", f"no free connection within {timeouts.total_s:g} s (total)"
-                )
+                return WireFailure("timeout", texts.no_whole_reply(timeouts))
             finally:
                 exchange.pool_wait_ns = monotonic_ns() - began_ns
             if connection is not None and not connection.is_closed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from urllib.parse import urlsplit
 
 _HIDDEN = "***"
 _SECRET_NAMES = ("authorization", "cookie", "api-key", "apikey", "token", "secret", "password")
@@ -12,6 +13,18 @@ def is_secret_name(name: str) -> bool:
     """Whether a header of this name carries a secret."""
     lowered = name.lower()
     return any(part in lowered for part in _SECRET_NAMES)
+
+
+def redact_url(url: str) -> str:
+    """A URL without the credentials it may carry."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return _HIDDEN
+    if "@" not in parts.netloc:
+        return url
+    host = parts.netloc.rpartition("@")[2]
+    return parts._replace(netloc=f"{_HIDDEN}@{host}").geturl()
 
 
 class SecretHeaders(dict[str, str]):
