@@ -156,6 +156,10 @@ class Store(Protocol):
         """The owners of all running attempts."""
         ...
 
+    async def any_lease_over(self) -> bool:
+        """Whether `rescue` would find an attempt whose lease is over."""
+        ...
+
     async def next_run_at(self) -> datetime | None:
         """When the next `scheduled` or `backoff` job becomes ready; None: there is none."""
         ...

@@ -57,6 +57,10 @@ def owners(transaction: Transaction) -> list[str]:
     return [row[0] for row in transaction.all("owners")]
 
 
+def any_lease_over(transaction: Transaction) -> bool:
+    return transaction.one("lease_over", now_ns=transaction.now_ns) is not None
+
+
 def next_run_at(transaction: Transaction) -> datetime | None:
     row = transaction.one("next_run_at")
     return None if row is None else time_from_us(row[0])

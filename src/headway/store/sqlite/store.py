@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import random
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from headway.core.clock import Clock
+from headway.core.clock import Clock, s_from_ns
 from headway.core.failure import ErrorInfo
 from headway.core.ids import JobIds
 from headway.core.statedir import StateDir
@@ -69,12 +69,20 @@ class SqliteStore:
         state_dir: Where the database is; created when it does not exist.
         clock: Source of every time that is stored.
         rng: Source of the jitter of retries after a lost worker.
+        observe: Told the kind (`read`, `scan`, `write`) and the seconds of each call.
     """
 
-    def __init__(self, state_dir: StateDir, clock: Clock, rng: random.Random) -> None:
+    def __init__(
+        self,
+        state_dir: StateDir,
+        clock: Clock,
+        rng: random.Random,
+        observe: Callable[[str, float], None] | None = None,
+    ) -> None:
         self._state_dir = state_dir
         self._clock = clock
         self._rng = rng
+        self._observe = observe
         self._ids = JobIds()
         self._queries = load_queries()
         path = state_dir.database
@@ -153,6 +161,9 @@ class SqliteStore:
     async def owners(self) -> list[str]:
         return await self._read(reading.owners)
 
+    async def any_lease_over(self) -> bool:
+        return await self._read(reading.any_lease_over)
+
     async def next_run_at(self) -> datetime | None:
         return await self._read(reading.next_run_at)
 
@@ -199,7 +210,8 @@ class SqliteStore:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
-        return await self._writer.run(self._in_transaction(operation, *args, **kwargs))
+        work = self._in_transaction(operation, *args, **kwargs)
+        return await self._timed("write", self._writer.run(work))
 
     async def _read(
         self,
@@ -207,7 +219,8 @@ class SqliteStore:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
-        return await self._reader.run(self._in_transaction(operation, *args, **kwargs))
+        work = self._in_transaction(operation, *args, **kwargs)
+        return await self._timed("read", self._reader.run(work))
 
     async def _scan(
         self,
@@ -215,7 +228,17 @@ class SqliteStore:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
-        return await self._scanner.run(self._in_transaction(operation, *args, **kwargs))
+        work = self._in_transaction(operation, *args, **kwargs)
+        return await self._timed("scan", self._scanner.run(work))
+
+    async def _timed(self, kind: str, call: Coroutine[Any, Any, T]) -> T:
+        if self._observe is None:
+            return await call
+        began_ns = self._clock.monotonic_ns()
+        try:
+            return await call
+        finally:
+            self._observe(kind, s_from_ns(self._clock.monotonic_ns() - began_ns))
 
     def _in_transaction(
         self,

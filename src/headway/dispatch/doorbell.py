@@ -1,0 +1,107 @@
+"""Doorbells only say "look now". Losing every ring costs latency, never a job.
+
+A topic is a word: `work` (something may be claimed), `cancel` (a running job is to stop),
+`job:<id>` (its state or progress changed), `log:<id>:<attempt>` (its log grew).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from types import TracebackType
+from typing import Protocol, Self
+
+WORK = "work"
+CANCEL = "cancel"
+
+
+def job_topic(job_id: str) -> str:
+    """Rung when a job's state or progress changed."""
+    return f"job:{job_id}"
+
+
+def log_topic(job_id: str, attempt: int) -> str:
+    """Rung when an attempt's log grew."""
+    return f"log:{job_id}:{attempt}"
+
+
+class Bell:
+    """Wakes one waiter. A ring that comes while nobody waits is kept for the next wait."""
+
+    def __init__(self, board: Board, topics: tuple[str, ...]) -> None:
+        self._board = board
+        self._topics = topics
+        self._rung = asyncio.Event()
+
+    def ring(self) -> None:
+        """Wake the waiter of this bell alone."""
+        self._rung.set()
+
+    async def wait(self, timeout_s: float) -> bool:
+        """Wait for a ring; False when none came in time. Several rings wake once."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._rung.wait()
+        rung = self._rung.is_set()
+        self._rung.clear()
+        return rung
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._board.remove(self, self._topics)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class Board:
+    """The bells of one process, by topic."""
+
+    def __init__(self) -> None:
+        self._bells: dict[str, set[Bell]] = {}
+
+    def listen(self, *topics: str) -> Bell:
+        bell = Bell(self, topics)
+        for topic in topics:
+            self._bells.setdefault(topic, set()).add(bell)
+        return bell
+
+    def remove(self, bell: Bell, topics: tuple[str, ...]) -> None:
+        for topic in topics:
+            bells = self._bells.get(topic)
+            if bells is not None:
+                bells.discard(bell)
+                if not bells:
+                    del self._bells[topic]
+
+    def ring(self, topic: str) -> None:
+        for bell in self._bells.get(topic, ()):
+            bell.ring()
+
+
+class Doorbell(Protocol):
+    """Rings between processes. Every method returns at once and none raises for a lost ring."""
+
+    async def open(self) -> None:
+        """Begin to hear other processes."""
+        ...
+
+    async def close(self) -> None:
+        """Hear them no more. Closing twice is fine."""
+        ...
+
+    def ring(self, *topics: str) -> None:
+        """Ring in this process and in every other."""
+        ...
+
+    def listen(self, *topics: str) -> Bell:
+        """A bell for these topics; close it when done. Call from the event loop's thread."""
+        ...

@@ -1,0 +1,96 @@
+"""How many attempts of each lane may run at once, and which of the slots are taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from headway.core.states import Lane
+from headway.dispatch.capacity import Capacity, whole_cpus
+
+MIB = 1024 * 1024
+_LONG_JOB_BYTES = 512 * MIB
+"""Memory that one more long job is assumed to need when the lane is sized: CPUs alone would start
+60 processes on a host with little memory, memory alone 60 on two CPUs (trap 18)."""
+
+
+class LaneSize(msgspec.Struct, frozen=True):
+    """Slots of a lane.
+
+    Attributes:
+        guaranteed: Always there.
+        burst: Further slots, refused while memory is short.
+    """
+
+    guaranteed: int
+    burst: int
+
+    @property
+    def total(self) -> int:
+        return self.guaranteed + self.burst
+
+
+LaneSizes = Mapping[Lane, LaneSize]
+
+
+def default_sizes(capacity: Capacity) -> dict[Lane, LaneSize]:
+    """Sizes of the process lanes for what the host, or its cgroup, has."""
+    cpus = whole_cpus(capacity.cpus)
+    by_memory = max(1, capacity.memory_bytes // _LONG_JOB_BYTES)
+    long_guaranteed = min(cpus, by_memory)
+    return {
+        Lane.LONG: LaneSize(long_guaranteed, min(cpus, by_memory - long_guaranteed)),
+        Lane.SHORT: LaneSize(max(2, cpus), max(2, cpus)),
+    }
+
+
+class LaneSlots:
+    """Counts the slots of one lane. A job takes the first that frees, of either kind (trap 9):
+    slots are not handed out by name, only counted.
+
+    Args:
+        size: How many there are.
+        burst_allowed: How many burst slots memory allows to be added now.
+    """
+
+    def __init__(self, size: LaneSize, burst_allowed: Callable[[], int]) -> None:
+        self.size = size
+        self.used = 0
+        self._burst_allowed = burst_allowed
+
+    def free(self) -> int:
+        """How many attempts may be started now."""
+        guaranteed = max(0, self.size.guaranteed - self.used)
+        burst = self.size.total - max(self.used, self.size.guaranteed)
+        if burst <= 0:
+            return guaranteed
+        return guaranteed + min(burst, self._burst_allowed())
+
+    def take(self) -> None:
+        self.used += 1
+
+    def give_back(self) -> None:
+        assert self.used > 0, "a slot was given back twice"
+        self.used -= 1
+
+
+class BurstGate:
+    """Lets burst slots be used only while memory is there (J1, J26).
+
+    Args:
+        available_bytes: Reads the memory that can still be taken.
+        reserve_bytes: Never given to burst.
+        job_bytes: What one more attempt is assumed to take before it has shown what it needs.
+    """
+
+    def __init__(
+        self, available_bytes: Callable[[], int], reserve_bytes: int, job_bytes: int
+    ) -> None:
+        self._available_bytes = available_bytes
+        self._reserve_bytes = reserve_bytes
+        self._job_bytes = job_bytes
+
+    def allowed(self) -> int:
+        """How many more attempts memory allows now."""
+        return max(0, self._available_bytes() - self._reserve_bytes) // self._job_bytes

@@ -1,0 +1,176 @@
+"""The worker process: `python -m headway.dispatch.worker_main`, or `headway worker`.
+
+When the API starts it, the settings come as the first line of its standard input, and that pipe
+stays open: its end means that the parent is dead (trap 25b), whatever killed it. One line of JSON
+on standard output says that the worker is ready, or why it is not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import json
+import logging
+import os
+import random
+import signal
+import sys
+from collections.abc import Callable
+
+from headway.core.clock import SystemClock
+from headway.core.errors import HeadwayError
+from headway.dispatch.worker import Worker
+from headway.dispatch.worker_settings import WorkerSettings
+
+_log = logging.getLogger("headway.worker")
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_PARENT_FD = 0
+
+
+class StopRequests:
+    """Counts the demands to stop: the first asks for a drain, the next for an end now."""
+
+    def __init__(self) -> None:
+        self.drain = asyncio.Event()
+        self.now = asyncio.Event()
+
+    def signalled(self) -> None:
+        """A signal came."""
+        (self.now if self.drain.is_set() else self.drain).set()
+
+    def parent_died(self) -> None:
+        """Nobody is there to wait for a drain."""
+        _log.warning("the server's process has died; stopping")
+        self.drain.set()
+        self.now.set()
+
+
+def run_worker(settings: WorkerSettings, parent_fd: int | None = None) -> int:
+    """Run a worker until it is told to stop; the exit code.
+
+    Args:
+        settings: See `WorkerSettings`.
+        parent_fd: A pipe whose end means that the parent died.
+    """
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        try:
+            return runner.run(_main(settings, parent_fd))
+        except HeadwayError as error:
+            _log.error("%s", error)
+            _announce({"ready": False, "error": str(error)}, parent_fd)
+            return 1
+
+
+async def _main(settings: WorkerSettings, parent_fd: int | None) -> int:
+    stops = StopRequests()
+    loop = asyncio.get_running_loop()
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, stops.signalled)
+    if parent_fd is not None:
+        loop.add_reader(parent_fd, _parent_readable, parent_fd, stops)
+    worker = Worker(settings, SystemClock(), random.Random())
+    await worker.open()
+    try:
+        _set_title("headway: worker")
+        gc.collect()
+        gc.freeze()  # what was imported is never garbage; full collections need not look (trap 16)
+        _announce({"ready": True, "pid": os.getpid(), "lanes": _lanes(worker)}, parent_fd)
+        return await _work(worker, stops)
+    finally:
+        if parent_fd is not None:
+            loop.remove_reader(parent_fd)
+        await worker.close()
+
+
+async def _work(worker: Worker, stops: StopRequests) -> int:
+    """Run until told to stop or until it breaks; then give everything back."""
+    running = asyncio.create_task(worker.run())
+    stopped = asyncio.create_task(stops.drain.wait())
+    await asyncio.wait((running, stopped), return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    broken = running.done()
+    await _drain(worker, stops, broken)
+    worker.stop()
+    try:
+        await running
+    except Exception:  # noqa: BLE001 - the last place that can tell
+        _log.exception("the worker broke off")
+        return 1
+    return 0
+
+
+async def _drain(worker: Worker, stops: StopRequests, broken: bool) -> None:
+    settings = worker.settings
+    if not broken and not stops.now.is_set():
+        gentle = asyncio.create_task(worker.drain(settings.drain_s, settings.drain_grace_s))
+        hurry = asyncio.create_task(stops.now.wait())
+        await asyncio.wait((gentle, hurry), return_when=asyncio.FIRST_COMPLETED)
+        hurry.cancel()
+        if gentle.done():
+            await gentle
+            return
+        gentle.cancel()
+    await worker.drain(0, 0)
+
+
+def _parent_readable(parent_fd: int, stops: StopRequests) -> None:
+    with contextlib.suppress(BlockingIOError):
+        if not os.read(parent_fd, 4096):
+            asyncio.get_running_loop().remove_reader(parent_fd)
+            stops.parent_died()
+
+
+def _lanes(worker: Worker) -> dict[str, dict[str, int]]:
+    return {
+        lane: {"guaranteed": size.guaranteed, "burst": size.burst}
+        for lane, size in worker.lane_sizes.items()
+    }
+
+
+def _announce(status: dict[str, object], parent_fd: int | None) -> None:
+    if parent_fd is not None:
+        with contextlib.suppress(OSError):  # the parent may be gone already
+            sys.stdout.write(json.dumps(status) + "\n")
+            sys.stdout.flush()
+
+
+def _set_title(title: str) -> None:
+    import setproctitle
+
+    setproctitle.setproctitle(title)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
+
+
+def main() -> int:
+    """Started by the API process."""
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    settings = WorkerSettings.model_validate_json(_first_line(_PARENT_FD))
+    return run_worker(settings, _PARENT_FD)
+
+
+def _first_line(descriptor: int) -> bytes:
+    """Read up to the newline and not a byte further: what follows is only ever the end."""
+    line = bytearray()
+    while not line.endswith(b"\n"):
+        byte = os.read(descriptor, 1)
+        if not byte:
+            raise SystemExit("no settings came on standard input; start workers by `headway`")
+        line += byte
+    os.set_blocking(descriptor, False)
+    return bytes(line)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,93 @@
+"""How a worker process is set up. The API hands it over as JSON."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from pydantic import Field, model_validator
+
+from headway.core.spec import SpecModel
+from headway.core.states import Lane
+from headway.dispatch.capacity import Capacity
+from headway.dispatch.lanes import LaneSize, default_sizes
+
+MIB = 1024 * 1024
+
+
+class LaneOverride(SpecModel):
+    """A lane's slots; None keeps what was computed from CPUs and memory.
+
+    Attributes:
+        guaranteed: Slots that are always there.
+        burst: Further slots while memory is plentiful.
+    """
+
+    guaranteed: int | None = Field(default=None, ge=0, le=10_000)
+    burst: int | None = Field(default=None, ge=0, le=10_000)
+
+
+class RetentionSettings(SpecModel):
+    """When ended jobs are removed with all that is kept of them; None: not for this reason.
+
+    Attributes:
+        max_age_s: Ended longer ago than this.
+        max_jobs: More ended jobs than this: the oldest go.
+        max_bytes: More payload, results, logs and artifacts than this: the oldest go.
+        cron: When to look, in UTC.
+    """
+
+    max_age_s: float | None = Field(default=30 * 86400.0, gt=0)
+    max_jobs: int | None = Field(default=None, ge=0)
+    max_bytes: int | None = Field(default=None, ge=0)
+    cron: str = "17 * * * *"
+
+    @property
+    def max_age(self) -> timedelta | None:
+        return None if self.max_age_s is None else timedelta(seconds=self.max_age_s)
+
+
+class WorkerSettings(SpecModel):
+    """Everything a worker process needs to know.
+
+    Attributes:
+        state_dir: The server's state directory.
+        operations: Modules or files with operations.
+        lanes: Overrides of the process lanes' sizes.
+        lease_s: A worker that is silent for so long loses its jobs.
+        drain_s: At SIGTERM, how long running attempts may take to finish.
+        drain_grace_s: For those that did not: between their SIGTERM and SIGKILL.
+        burst_reserve_bytes: Memory that burst slots leave free; None: a tenth of what there is.
+        burst_job_bytes: Memory that one more burst attempt is assumed to take.
+        log_bytes: Size at which an attempt's log is cut; None: the default.
+        statistics_cron: When the host's statistics are gathered.
+    """
+
+    state_dir: Path
+    operations: tuple[str, ...]
+    lanes: dict[Lane, LaneOverride] = Field(default_factory=dict)
+    lease_s: float = Field(default=15.0, gt=0)
+    drain_s: float = Field(default=30.0, ge=0)
+    drain_grace_s: float = Field(default=5.0, ge=0)
+    burst_reserve_bytes: int | None = Field(default=None, ge=0)
+    burst_job_bytes: int = Field(default=256 * MIB, gt=0)
+    log_bytes: int | None = Field(default=None, gt=0)
+    retention: RetentionSettings = RetentionSettings()
+    statistics_cron: str = "* * * * *"
+
+    @model_validator(mode="after")
+    def _process_lanes(self) -> WorkerSettings:
+        if Lane.INLINE in self.lanes:
+            raise ValueError("the inline lane runs in the API process, not in the worker")
+        return self
+
+    def lane_sizes(self, capacity: Capacity) -> dict[Lane, LaneSize]:
+        """The sizes to use on a host with this capacity."""
+        sizes = default_sizes(capacity)
+        for lane, override in self.lanes.items():
+            size = sizes[lane]
+            sizes[lane] = LaneSize(
+                size.guaranteed if override.guaranteed is None else override.guaranteed,
+                size.burst if override.burst is None else override.burst,
+            )
+        return sizes
