@@ -91,14 +91,21 @@ def _counted(calibration: Calibration) -> CountedVocabulary:
         "mean_deviation_tokens": calibration.mean_deviation_tokens,
         "max_deviation_tokens": calibration.max_deviation_tokens,
     }
-    text = (
-        f"Prompt lengths were counted {_SAID_BY[vocabulary.source]}. {_verdict(calibration)} "
-        f"A request's {vocabulary.overhead_tokens} tokens beside its text are part of its length."
-    )
+    text = f"Prompt lengths were counted {_SAID_BY[vocabulary.source]}. {_verdict(calibration)}"
     return CountedVocabulary(vocabulary, Note(topic=NOTE_TOPIC, text=text, data=data))
 
 
 def _verdict(calibration: Calibration) -> str:
+    overhead = calibration.vocabulary.overhead_tokens
+    sentences = [_accuracy(calibration)]
+    if overhead:
+        sentences.append(f"The {overhead} tokens that a request has beside its text are included.")
+    if any(check.asked_tokens <= overhead for check in calibration.checks):
+        sentences.append(f"Prompts shorter than {overhead + 1} tokens are not possible.")
+    return " ".join(sentences)
+
+
+def _accuracy(calibration: Calibration) -> str:
     checks = len(calibration.checks)
     if calibration.max_deviation_tokens == 0:
         return f"All {checks} prompts checked had exactly the length asked for."

@@ -126,10 +126,10 @@ class _Preparation:
             self._refuse_turns()
         file_format = detect_format(spec.path) if spec.format == "auto" else spec.format
         source = Source(spec.path, file_format, self._work_dir)
-        return await _in_thread(lambda stop: prepare_file(spec, source, self._use, stop))
+        return await in_thread(lambda stop: prepare_file(spec, source, self._use, stop))
 
     async def trace(self, spec: TraceInputSpec) -> Recipe:
-        imported, reader = await _in_thread(lambda stop: import_trace(spec, self._work_dir, stop))
+        imported, reader = await in_thread(lambda stop: import_trace(spec, self._work_dir, stop))
         rng = random.Random(derive_key(self._seed, 0, "checked lengths"))
         lengths = [
             one or draw_int(spec.prompt_tokens, rng, 1)
@@ -140,7 +140,7 @@ class _Preparation:
 
     async def _lengths(self, path: Path) -> Imported:
         source = Source(path, detect_format(path), self._work_dir)
-        return await _in_thread(lambda stop: import_lengths(source, stop))
+        return await in_thread(lambda stop: import_lengths(source, stop))
 
     async def _count(self, lengths: list[int], tokenizer: Path | None) -> CountedVocabulary:
         return await count_vocabulary(self._counter, tokenizer, lengths, self._seed)
@@ -170,9 +170,14 @@ class _Stopped(Exception):
     """The thread's work is no longer wanted."""
 
 
-async def _in_thread(work: Callable[[Callable[[], None]], T]) -> T:
-    # Reading a large file takes a while; the event loop stays free for Ctrl-C, and a cancelled
-    # wait ends the thread at its next row instead of leaving it to read to the end.
+async def in_thread(work: Callable[[Callable[[], None]], T]) -> T:
+    """Run `work` in a thread, and end it when the wait for it is cancelled.
+
+    Reading a large file takes a while; the event loop stays free for Ctrl-C meanwhile.
+
+    Args:
+        work: Called with a function that it calls often, and that raises when it is to end.
+    """
     stopped = threading.Event()
 
     def check_stop() -> None:

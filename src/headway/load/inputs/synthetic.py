@@ -62,12 +62,15 @@ class SyntheticInputs:
         return Turn(Call(prompt=prompt, output_tokens=output_tokens), think_time_s)
 
     def _draw_lengths(self, key: int) -> tuple[int, int | None]:
+        output_tokens: int | None = None
         if self._lengths is not None:
             row = self._lengths[(key & _LOW_64) % self._lengths.count]
-            return msgspec.json.decode(row, type=tuple[int, int | None])
-        input_tokens = draw_int(self._spec.prompt_tokens, self._random, 1)
-        output = self._spec.output_tokens
-        return input_tokens, None if output is None else draw_int(output, self._random, 1)
+            input_tokens, output_tokens = msgspec.json.decode(row, type=tuple[int, int | None])
+        else:
+            input_tokens = draw_int(self._spec.prompt_tokens, self._random, 1)
+        if output_tokens is None and self._spec.output_tokens is not None:
+            output_tokens = draw_int(self._spec.output_tokens, self._random, 1)
+        return input_tokens, output_tokens
 
     def _shared_prefix(self, key: int) -> str:
         group = (key & _LOW_64) % self._spec.prefix_groups

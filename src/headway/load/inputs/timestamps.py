@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal, DecimalException
 from typing import Any
 
 from headway.core.clock import NS_PER_S
@@ -43,7 +43,7 @@ def ns_from_text(text: str) -> int:
         # Decimal, because a float holds an epoch time in seconds to 0.2 µs only.
         seconds = Decimal(compact)
         near = abs(seconds) < _LIMIT_NS  # before it is multiplied: 1e999999 would take for ever
-    except InvalidOperation as error:
+    except DecimalException as error:
         raise RowError(
             f"not a timestamp: {compact[:40]!r} (seconds, or 2023-11-16 18:15:46.68)"
         ) from error
