@@ -1,0 +1,106 @@
+"""Puts the API together from its collaborators."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
+
+from headway import __version__
+from headway.api.artifact_routes import ArtifactRoutes
+from headway.api.body_limit import BodyLimit
+from headway.api.health_routes import HealthRoutes, NotReady
+from headway.api.job_access import JobAccess
+from headway.api.job_routes import JobRoutes
+from headway.api.limits import Limits
+from headway.api.live import LiveJobs
+from headway.api.log_routes import LogRoutes
+from headway.api.log_stream import LogStreams
+from headway.api.metrics import ApiMetrics, MetricsPage
+from headway.api.openapi import describe
+from headway.api.operation_routes import OperationRoutes
+from headway.api.problems import install_problem_handlers
+from headway.api.request_log import RequestLog
+from headway.api.submission import Submissions
+from headway.core.clock import Clock, SystemClock
+from headway.core.statedir import StateDir
+from headway.dispatch.doorbell import Doorbell
+from headway.jobs.environment import EnvironmentPolicy
+from headway.jobs.registry import Registry
+from headway.store.store import Store
+
+
+def _always_ready() -> NotReady | None:
+    return None
+
+
+async def _no_worker() -> str | None:
+    return None
+
+
+@dataclass(frozen=True)
+class Collaborators:
+    """What the API works with; all of it outlives the application.
+
+    Attributes:
+        inline_registry: The metrics of the inline lane, which runs in this process.
+        worker_metrics: The worker process's metrics as text; None while there is no worker.
+        not_ready: Why the server should be given no work; None when it should.
+    """
+
+    registry: Registry
+    store: Store
+    doorbell: Doorbell
+    state_dir: StateDir
+    live: LiveJobs
+    metrics: ApiMetrics = field(default_factory=ApiMetrics)
+    clock: Clock = field(default_factory=SystemClock)
+    limits: Limits = field(default_factory=Limits)
+    environment: EnvironmentPolicy = field(default_factory=EnvironmentPolicy)
+    inline_registry: CollectorRegistry | None = None
+    worker_metrics: Callable[[], Awaitable[str | None]] = _no_worker
+    not_ready: Callable[[], NotReady | None] = _always_ready
+
+
+def create_app(parts: Collaborators) -> FastAPI:
+    """The application; it starts and stops nothing."""
+    app = FastAPI(
+        title="Headway",
+        version=__version__,
+        summary="Durable jobs over HTTP.",
+        docs_url=None,  # the page would fetch its scripts from a foreign host
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    install_problem_handlers(app)
+    parts.metrics.followers.set_function(lambda: parts.live.watched)
+    for routes in _routes(parts):
+        app.include_router(routes.router())
+    describe(app)
+    app.add_middleware(BodyLimit, limit_bytes=parts.limits.body_bytes)
+    app.add_middleware(RequestLog, metrics=parts.metrics, clock=parts.clock)
+    return app
+
+
+def _routes(
+    parts: Collaborators,
+) -> tuple[OperationRoutes, JobRoutes, LogRoutes, ArtifactRoutes, HealthRoutes]:
+    access = JobAccess(parts.store, parts.doorbell, parts.live, parts.state_dir)
+    submissions = Submissions(parts.registry, parts.environment)
+    streams = LogStreams(parts.live, parts.clock, parts.limits)
+    return (
+        OperationRoutes(parts.registry, submissions, access),
+        JobRoutes(access, parts.clock),
+        LogRoutes(access, streams, parts.limits),
+        ArtifactRoutes(access),
+        HealthRoutes(parts.not_ready, _metrics_page(parts)),
+    )
+
+
+def _metrics_page(parts: Collaborators) -> MetricsPage:
+    registries = [parts.metrics.registry]
+    if parts.inline_registry is not None:
+        registries.append(parts.inline_registry)
+    return MetricsPage(parts.store, registries, parts.worker_metrics)

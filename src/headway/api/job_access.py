@@ -1,0 +1,149 @@
+"""What routes do to jobs: each goes through the caller's workspace and rings who must know."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+
+import anyio
+import msgspec
+from fastapi import Response
+from fastapi.responses import StreamingResponse
+
+from headway.api.identity import Identity
+from headway.api.live import LiveJobs
+from headway.api.log_files import JobLogs
+from headway.api.problems import Refusal
+from headway.api.views import job_view
+from headway.client.models import JobResult
+from headway.core.statedir import StateDir
+from headway.dispatch.doorbell import CANCEL, WORK, Doorbell, job_topic
+from headway.store.store import Store
+from headway.store.values import (
+    Ambiguous,
+    CancelResult,
+    Idempotency,
+    IdempotencyConflict,
+    JobRow,
+    NewJob,
+    NotFound,
+    submission_again,
+)
+
+_FILE_PIECE_BYTES = 256 * 1024
+
+
+class JobAccess:
+    """Jobs as routes use them.
+
+    Args:
+        store: Durable state.
+        doorbell: Rung after what must be noticed at once.
+        live: Lets requests wait.
+        state_dir: Logs, artifacts and large results.
+    """
+
+    def __init__(
+        self, store: Store, doorbell: Doorbell, live: LiveJobs, state_dir: StateDir
+    ) -> None:
+        self.store = store
+        self.live = live
+        self.state_dir = state_dir
+        self._doorbell = doorbell
+
+    async def submit(self, jobs: Sequence[NewJob]) -> list[JobRow]:
+        """Store jobs in one commit and ring for them.
+
+        Raises:
+            Refusal: 409; an idempotency key was used for another request.
+        """
+        answer = await self.store.submit(jobs)
+        if isinstance(answer, IdempotencyConflict):
+            raise Refusal(
+                409,
+                f"the idempotency key {answer.key!r} belongs to another request"
+                f" (job {answer.job_id}); use a new key for a new job",
+            )
+        self._doorbell.ring(WORK)
+        return [submitted.job for submitted in answer]
+
+    async def find(self, reference: str, caller: Identity) -> JobRow:
+        """The caller's job with this id or unambiguous prefix.
+
+        Raises:
+            Refusal: 404 or 409; there is none, or more than one.
+        """
+        found = await self.store.find(reference, caller.workspace)
+        if isinstance(found, NotFound):
+            raise Refusal(404, f"there is no job {reference!r}")
+        if isinstance(found, Ambiguous):
+            examples = ", ".join(found.examples)
+            raise Refusal(
+                409, f"more than one job's id begins with {reference!r} ({examples}); write more"
+            )
+        return found
+
+    async def retry(self, row: JobRow, caller: Identity, idempotency_key: str | None) -> JobRow:
+        """A new job that does an ended job's work again.
+
+        Raises:
+            Refusal: 409; the job has not ended. 404; it was deleted meanwhile.
+        """
+        if not row.state.is_terminal:
+            raise Refusal(409, f"job {row.id} is {row.state}; only an ended job can be retried")
+        payload = await self.store.payload(row.id)
+        if payload is None:
+            raise Refusal(404, f"there is no job {row.id!r}")
+        again = submission_again(row, payload, caller.name)
+        if idempotency_key is not None:
+            idempotency = Idempotency(key=idempotency_key, fingerprint=f"retry:{row.id}")
+            again = msgspec.structs.replace(again, idempotency=idempotency)
+        [new_row] = await self.submit([again])
+        return new_row
+
+    async def cancel(self, row: JobRow, by: str) -> JobRow:
+        """Cancel a job that waits, ask a running one to stop, leave an ended one alone."""
+        result = await self.store.request_cancel(row.id, by)
+        if result is CancelResult.REQUESTED:
+            self._doorbell.ring(CANCEL)
+        elif result is CancelResult.CANCELLED:
+            self._doorbell.ring(job_topic(row.id))
+        found = await self.store.find(row.id)
+        return found if isinstance(found, JobRow) else row
+
+    def logs(self, row: JobRow, *, debug: bool = False) -> JobLogs:
+        """The job's logs: its output, or what Headway and `job.log` say about it."""
+        path_of = self.state_dir.attempt_debug_log if debug else self.state_dir.attempt_log
+        return JobLogs(lambda attempt: path_of(row.id, attempt))
+
+
+async def result_response(
+    access: JobAccess, row: JobRow, headers: Mapping[str, str] | None = None
+) -> Response:
+    """An ended job with its result; a large one is sent from its file, never held in memory."""
+    stored = await access.store.result(row.id)
+    if stored is not None and stored.file is not None:
+        path = access.state_dir.root / stored.file
+        return StreamingResponse(
+            _around(row, path), headers=dict(headers or {}), media_type="application/json"
+        )
+    start, end = _envelope(row)
+    text = "null" if stored is None or stored.json is None else stored.json
+    return Response(
+        start + text.encode() + end, headers=dict(headers or {}), media_type="application/json"
+    )
+
+
+def _envelope(row: JobRow) -> tuple[bytes, bytes]:
+    """What stands before and after the result, which is JSON already and is not parsed again."""
+    whole = JobResult(job=job_view(row)).model_dump_json(exclude={"result"})
+    return whole.removesuffix("}").encode() + b',"result":', b"}"
+
+
+async def _around(row: JobRow, path: Path) -> AsyncIterator[bytes]:
+    start, end = _envelope(row)
+    yield start
+    async with await anyio.open_file(path, "rb") as file:
+        while piece := await file.read(_FILE_PIECE_BYTES):
+            yield piece
+    yield end

@@ -1,0 +1,69 @@
+"""The socket that a server listens on."""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import socket
+
+from headway.core.errors import ConfigError
+
+BACKLOG = 2048
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """A socket that listens on `host` and `port` (0: any free one).
+
+    The port can be bound again at once after a server died with open connections (trap 19).
+
+    Raises:
+        ConfigError: the host is not of this machine alone, or the port is taken.
+    """
+    address = loopback_address(host)
+    family = socket.AF_INET6 if address.version == 6 else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((str(address), port))
+    except OSError as error:
+        listening.close()
+        raise _not_bound(host, port, error) from error
+    listening.listen(BACKLOG)
+    listening.setblocking(False)
+    return listening
+
+
+def loopback_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """The loopback address that `host` names.
+
+    Raises:
+        ConfigError: it is not one. Without tokens everybody who can connect may run code.
+    """
+    name = "127.0.0.1" if host == "localhost" else host
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        raise ConfigError(
+            f"{host!r} is not an address; write --host 127.0.0.1, ::1 or localhost"
+        ) from None
+    if not address.is_loopback:
+        raise ConfigError(
+            f"will not listen on {host}: without access tokens anybody who reaches it could run"
+            " jobs; use --host 127.0.0.1 and forward the port, for example with ssh -L"
+        )
+    return address
+
+
+def url_of(listening: socket.socket) -> str:
+    """The URL under which the socket answers."""
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _not_bound(host: str, port: int, error: OSError) -> ConfigError:
+    if error.errno == errno.EADDRINUSE:
+        return ConfigError(
+            f"port {port} of {host} is taken by another program; choose another with --port"
+            " (0 takes any free one)"
+        )
+    return ConfigError(f"cannot listen on {host} port {port}: {error.strerror}")

@@ -1,0 +1,146 @@
+"""One page of metrics for all processes of a server (J15).
+
+Every process counts in a registry of its own; the worker hands its numbers over its socket when
+the page is asked for, and the totals that must survive restarts come from the store. Samples of a
+process carry the label `process`. No shared files and no multi-process registry are involved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from headway.core.errors import StoreUnavailable
+from headway.store.store import Store
+from headway.store.values import Counts
+
+# From a no-op GET (0.3 ms) to the longest wait that a client may ask for.
+_REQUEST_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 300)
+_LAG_BUCKETS_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1)
+
+
+class ApiMetrics:
+    """What the API process counts of itself."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Histogram(
+            "headway_http_request_duration_seconds",
+            "Time from a request's arrival to the end of its answer.",
+            ["method", "route", "status"],
+            buckets=_REQUEST_BUCKETS_S,
+            registry=self.registry,
+        )
+        self.refusals = Counter(
+            "headway_rejections",
+            "Requests refused for lack of capacity (429 and 503).",
+            ["route", "status"],
+            registry=self.registry,
+        )
+        self.followers = Gauge(
+            "headway_watched_jobs",
+            "Jobs that a client waits for or follows right now.",
+            registry=self.registry,
+        )
+        self.loop_lag = Histogram(
+            "headway_event_loop_lag_seconds",
+            "How late the event loop ran a timer.",
+            buckets=_LAG_BUCKETS_S,
+            registry=self.registry,
+        )
+        self.worker_starts = Counter(
+            "headway_worker_starts",
+            "Times the worker process was started; above 1 it has died.",
+            registry=self.registry,
+        )
+
+
+class MetricsPage:
+    """Puts the page together.
+
+    Args:
+        store: Totals of jobs.
+        registries: The registries of this process.
+        worker_text: The worker's numbers as text, or None while there is no worker.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        registries: Iterable[CollectorRegistry],
+        worker_text: Callable[[], Awaitable[str | None]],
+    ) -> None:
+        self._store = store
+        self._registries = tuple(registries)
+        self._worker_text = worker_text
+
+    async def render(self) -> bytes:
+        """The page in Prometheus text format."""
+        merged: dict[str, Metric] = {}
+        for registry in self._registries:
+            _merge(merged, registry.collect(), process="api")
+        text = await self._worker_text()
+        if text is not None:
+            _merge(merged, text_string_to_metric_families(text), process="worker")
+        families = [_worker_up(text is not None), *merged.values(), *await self._job_families()]
+        return generate_latest(_Collected(families))
+
+    async def _job_families(self) -> list[Metric]:
+        try:
+            counts = await self._store.counts()
+        except StoreUnavailable:
+            return [_store_up(False)]  # the page tells of the trouble instead of failing with it
+        return [_store_up(True), *_families_of(counts)]
+
+
+class _Collected:
+    """Families that were collected already, in the form that the text writer takes."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families
+
+
+def _merge(merged: dict[str, Metric], families: Iterable[Metric], process: str) -> None:
+    for family in families:
+        target = merged.setdefault(
+            family.name, Metric(family.name, family.documentation, family.type, family.unit)
+        )
+        for sample in family.samples:
+            # When a series was created says nothing that the scraper does not know.
+            if not sample.name.endswith("_created"):
+                labels = {**sample.labels, "process": process}
+                target.add_sample(sample.name, labels, sample.value, sample.timestamp)
+
+
+def _families_of(counts: Counts) -> Iterator[Metric]:
+    live = GaugeMetricFamily(
+        "headway_jobs",
+        "Jobs that have not ended.",
+        labels=["operation", "lane", "state", "wait_reason"],
+    )
+    for count in counts.live:
+        reason = "" if count.wait_reason is None else count.wait_reason.value
+        live.add_metric([count.operation, count.lane, count.state.value, reason], count.jobs)
+    yield live
+    ended = CounterMetricFamily(
+        "headway_jobs_ended",
+        "Jobs that have ended, since the state directory was made.",
+        labels=["operation", "outcome"],
+    )
+    for total in counts.ended:
+        ended.add_metric([total.operation, total.outcome.value], total.jobs)
+    yield ended
+
+
+def _store_up(up: bool) -> Metric:
+    return GaugeMetricFamily("headway_store_up", "1 when the store answers.", value=float(up))
+
+
+def _worker_up(up: bool) -> Metric:
+    return GaugeMetricFamily("headway_worker_up", "1 when the worker answers.", value=float(up))

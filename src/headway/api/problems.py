@@ -1,0 +1,154 @@
+"""Errors as RFC 9457 problem documents: the one shape of every answer of status 400 and above."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from starlette.exceptions import HTTPException
+
+from headway.client.models import FieldProblem, Problem
+from headway.core.errors import StoreUnavailable
+
+MEDIA_TYPE = "application/problem+json"
+MAX_FIELD_PROBLEMS = 50
+_STORE_RETRY_AFTER_S = "1"
+
+_TITLES = {
+    400: "The request cannot be read",
+    401: "Who are you?",
+    403: "Not allowed",
+    404: "Not found",
+    405: "Method not allowed",
+    409: "Conflict",
+    413: "Too large",
+    415: "Unsupported media type",
+    422: "A field is wrong",
+    429: "Too many requests",
+    500: "Internal error",
+    503: "Busy",
+}
+
+
+class Refusal(Exception):
+    """Raised by a route to answer with a problem document."""
+
+    def __init__(
+        self,
+        status: int,
+        detail: str,
+        *,
+        errors: Sequence[FieldProblem] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+        self.errors = errors
+        self.headers = dict(headers or {})
+
+
+def problem_response(
+    status: int,
+    detail: str,
+    *,
+    request: Request | None = None,
+    errors: Sequence[FieldProblem] = (),
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """A problem document as a response."""
+    problem = Problem(
+        title=_TITLES.get(status, "The request was refused"),
+        status=status,
+        detail=_sendable(detail),
+        errors=list(errors),
+        request_id=None if request is None else request.scope.get("headway.request_id"),
+    )
+    return Response(
+        problem.model_dump_json(exclude_none=True),
+        status_code=status,
+        media_type=MEDIA_TYPE,
+        headers=dict(headers or {}),
+    )
+
+
+def field_problems(errors: Sequence[Mapping[str, Any]]) -> list[FieldProblem]:
+    """Pydantic's errors as paths and sentences.
+
+    What the client sent is not echoed: it may be a secret, or nothing that JSON can carry.
+    """
+    return [
+        FieldProblem(path=_path(error["loc"]), message=_sendable(str(error["msg"])))
+        for error in list(errors)[:MAX_FIELD_PROBLEMS]
+    ]
+
+
+def install_problem_handlers(app: FastAPI) -> None:
+    """Make every error of `app` a problem document, those of the framework included."""
+    app.add_exception_handler(Refusal, _on_refusal)
+    app.add_exception_handler(RequestValidationError, _on_invalid)
+    app.add_exception_handler(HTTPException, _on_http)
+    app.add_exception_handler(StoreUnavailable, _on_store_unavailable)
+    app.add_exception_handler(Exception, _on_bug)
+
+
+def problem_answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The OpenAPI description of a route's error answers."""
+    return {
+        status: {
+            "description": _TITLES[status],
+            "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+        }
+        for status in statuses
+    }
+
+
+async def _on_refusal(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Refusal)
+    return problem_response(
+        error.status, error.detail, request=request, errors=error.errors, headers=error.headers
+    )
+
+
+async def _on_invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError | ValidationError)
+    problems = field_problems(error.errors())
+    detail = "the request cannot be used as it is; see the fields"
+    return problem_response(422, detail, request=request, errors=problems)
+
+
+async def _on_http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    detail = error.detail
+    if error.status_code == 404:
+        detail = f"there is nothing at {request.url.path}"
+    elif error.status_code == 405:
+        detail = f"{request.method} is not possible at {request.url.path}"
+    return problem_response(error.status_code, detail, request=request, headers=error.headers)
+
+
+async def _on_store_unavailable(request: Request, error: Exception) -> Response:
+    headers = {"retry-after": _STORE_RETRY_AFTER_S}
+    return problem_response(503, str(error), request=request, headers=headers)
+
+
+async def _on_bug(request: Request, error: Exception) -> Response:
+    # The text of an unforeseen error may hold anything; the log has it under the request's id.
+    detail = "something went wrong in the server; its log tells more under this request id"
+    return problem_response(500, detail, request=request)
+
+
+def _path(location: Sequence[str | int]) -> str:
+    # The first part says where FastAPI found it: body, query, path or header.
+    parts = [str(part) for part in location]
+    if parts and parts[0] == "body":
+        parts = parts[1:]
+    return _sendable(".".join(parts) or "body")
+
+
+def _sendable(text: str) -> str:
+    """`text` without lone surrogates, which JSON may escape but UTF-8 cannot carry."""
+    return text.encode("utf-8", "replace").decode("utf-8")

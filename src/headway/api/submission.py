@@ -1,0 +1,222 @@
+"""From a request to a job that the store can take; all is checked before the commit."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime
+
+import msgspec
+from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
+
+from headway.api.identity import Identity
+from headway.api.problems import Refusal, field_problems
+from headway.client.models import FieldProblem, JobRequest, PreconditionSpec, SubmitOptions
+from headway.core.errors import ConfigError
+from headway.core.retry import RetryPolicy
+from headway.jobs.environment import EnvironmentPolicy
+from headway.jobs.operation import Operation
+from headway.jobs.registry import Registry
+from headway.store.values import Idempotency, NewJob, Precondition
+
+_JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One job as it was asked for, its input validated and kept as it was written.
+
+    Attributes:
+        request: The validated input.
+        input_json: The input as JSON; the job's process validates it again.
+        fingerprint: Equal for equal requests.
+        path: Where in the request this job stands, for error messages; with a dot at its end.
+    """
+
+    operation: Operation
+    request: BaseModel
+    input_json: str
+    options: SubmitOptions
+    idempotency_key: str | None
+    fingerprint: str
+    path: str = ""
+
+
+class Submissions:
+    """Checks what clients ask for against the operations and the operator's rules.
+
+    Args:
+        registry: The operations and preconditions of this server.
+        environment: Which variables a job may set.
+    """
+
+    def __init__(self, registry: Registry, environment: EnvironmentPolicy) -> None:
+        self._registry = registry
+        self._environment = environment
+
+    def operation(self, name: str) -> Operation:
+        """The operation called `name`.
+
+        Raises:
+            Refusal: 404; there is none.
+        """
+        operation = self._registry.get(name)
+        if operation is None:
+            detail = f"there is no operation {name!r}; GET /v1/operations lists them"
+            raise Refusal(404, detail)
+        return operation
+
+    def asked_in_batch(self, job: JobRequest, index: int) -> Asked:
+        """One job of a batch, validated.
+
+        Raises:
+            Refusal: 422; the operation is unknown or the input does not fit it.
+        """
+        path = f"jobs.{index}."
+        operation = self._registry.get(job.operation)
+        if operation is None:
+            raise _refused(f"{path}operation", f"there is no operation {job.operation!r}")
+        sent = job.input if job.input is not None else {}
+        try:
+            request = operation.request_model.model_validate(sent)
+        except ValidationError as error:
+            raise _refused_fields(f"{path}input", error) from None
+        return Asked(
+            operation=operation,
+            request=request,
+            input_json=_JSON.dump_json(sent).decode(),
+            options=job,
+            idempotency_key=job.idempotency_key,
+            fingerprint=fingerprint(
+                job.operation, job.model_dump_json(exclude={"idempotency_key"})
+            ),
+            path=path,
+        )
+
+    def new_job(self, asked: Asked, caller: Identity) -> NewJob:
+        """The store's form of a submission.
+
+        Raises:
+            Refusal: 422; an option is not possible for this operation or on this server.
+        """
+        operation, options = asked.operation, asked.options
+        self._check_environment(asked)
+        self._check_config(asked)
+        return NewJob(
+            operation=operation.name,
+            lane=operation.lane.value,
+            input_json=asked.input_json,
+            priority=options.priority or operation.priority,
+            not_before=_with_zone(asked),
+            timeout_s=_shorter(options.timeout_s, operation.timeout_s),
+            concurrency_key=options.concurrency_key or _own_key(asked),
+            preconditions=self._preconditions(asked),
+            labels=options.labels,
+            env=options.env,
+            config_json=_JSON.dump_json(options.config).decode(),
+            keep_result=operation.keep_result and not options.ignore_result,
+            memory_limit_bytes=operation.memory_limit_bytes,
+            grace_s=operation.grace_s,
+            retry=_retry_policy(operation, options.max_attempts),
+            created_by=caller.name,
+            workspace=caller.workspace,
+            idempotency=_idempotency(asked),
+        )
+
+    def _check_environment(self, asked: Asked) -> None:
+        try:
+            self._environment.check(asked.options.env)
+        except ConfigError as error:
+            raise _refused(f"{asked.path}env", str(error)) from None
+
+    def _check_config(self, asked: Asked) -> None:
+        try:
+            asked.operation.validate_config(asked.options.config)
+        except ConfigError as error:
+            raise _refused(f"{asked.path}config", str(error)) from None
+        except ValidationError as error:
+            raise _refused_fields(f"{asked.path}config", error) from None
+
+    def _preconditions(self, asked: Asked) -> tuple[Precondition, ...]:
+        return tuple(
+            self._precondition(spec, f"{asked.path}preconditions.{index}")
+            for index, spec in enumerate(asked.options.preconditions)
+        )
+
+    def _precondition(self, spec: PreconditionSpec, path: str) -> Precondition:
+        known = self._registry.precondition(spec.name)
+        if known is None:
+            raise _refused(f"{path}.name", f"there is no precondition {spec.name!r}")
+        try:
+            known.check_parameters(dict(spec.arguments))
+        except ConfigError as error:
+            raise _refused(f"{path}.arguments", str(error)) from None
+        return Precondition(
+            name=spec.name,
+            arguments_json=_JSON.dump_json(spec.arguments).decode(),
+            timeout_s=spec.timeout_s,
+        )
+
+
+def fingerprint(*parts: str) -> str:
+    """A hash that is equal for equal requests, however their JSON was spaced or ordered."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(_canonical(part) + b"\n")
+    return digest.hexdigest()
+
+
+def _canonical(text: str) -> bytes:
+    try:
+        return msgspec.json.encode(msgspec.json.decode(text), order="sorted")
+    except msgspec.DecodeError:
+        return text.encode("utf-8", "backslashreplace")
+
+
+def _refused(path: str, message: str) -> Refusal:
+    problem = FieldProblem(path=path, message=message)
+    return Refusal(422, "the job cannot be submitted as it is; see the fields", errors=[problem])
+
+
+def _refused_fields(prefix: str, error: ValidationError) -> Refusal:
+    problems = [
+        FieldProblem(path=_join(prefix, problem.path), message=problem.message)
+        for problem in field_problems(error.errors(include_url=False, include_input=False))
+    ]
+    return Refusal(422, "the job cannot be submitted as it is; see the fields", errors=problems)
+
+
+def _join(prefix: str, path: str) -> str:
+    return prefix if path == "body" else f"{prefix}.{path}"
+
+
+def _with_zone(asked: Asked) -> datetime | None:
+    moment = asked.options.not_before
+    if moment is not None and moment.tzinfo is None:
+        raise _refused(f"{asked.path}not_before", "write the time with its zone, such as Z")
+    return moment
+
+
+def _shorter(asked_s: float | None, operation_s: float | None) -> float | None:
+    limits = [limit for limit in (asked_s, operation_s) if limit is not None]
+    return min(limits, default=None)
+
+
+def _own_key(asked: Asked) -> str | None:
+    try:
+        return asked.operation.concurrency_key_for(asked.request)
+    except Exception as error:
+        text = f"the operation cannot tell its concurrency key: {type(error).__name__}: {error}"
+        raise _refused(f"{asked.path}input", text) from error
+
+
+def _retry_policy(operation: Operation, max_attempts: int | None) -> RetryPolicy:
+    if max_attempts is None:
+        return operation.retry
+    return msgspec.structs.replace(operation.retry, max_attempts=max_attempts)
+
+
+def _idempotency(asked: Asked) -> Idempotency | None:
+    if asked.idempotency_key is None:
+        return None
+    return Idempotency(key=asked.idempotency_key, fingerprint=asked.fingerprint)
