@@ -58,6 +58,10 @@ class Dialect(Protocol):
     @property
     def decoder(self) -> EventDecoder[Any]: ...
 
+    def is_reply(self, event: Any) -> bool:
+        """Whether a decoded object is a whole reply of this endpoint, or says what went wrong."""
+        ...
+
     def question(self, call: Call, history: tuple[Message, ...]) -> dict[str, Any]:
         """The fields of the body that hold what is asked."""
         ...

@@ -44,6 +44,11 @@ class Endpoint:
         path = self.origin.path
         return path if _VERSIONED.search(path) else f"{path}/v1"
 
+    @property
+    def root_path(self) -> str:
+        """The path prefix above the API's version, where servers put what is not of the API."""
+        return _VERSIONED.sub("", self.origin.path)
+
     async def startup(self) -> None:
         """Raises ConfigError when the headers or files cannot be used."""
         check_head("GET", "/", self.headers)

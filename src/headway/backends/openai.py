@@ -11,12 +11,13 @@ from headway.backends.backend import Answer, Call, Message, Progress, TargetInfo
 from headway.backends.dialect import Dialect, DialectReply, ReplySummary
 from headway.backends.discovery import discover
 from headway.backends.endpoint import Endpoint
-from headway.backends.failures import failure_of, reply_failure
+from headway.backends.failures import error_text, failure_of, reply_failure
 from headway.backends.http_progress import carry_over, fail_at_now
 from headway.backends.spec import OpenAIBackendSpec
 from headway.backends.stream import FirstTokenWatch, measure
-from headway.records.record import Failure
+from headway.records.record import MAX_BODY_CHARS, Failure
 from headway.wire.exchange import Exchange, WireRequest
+from headway.wire.sse import SseSplitter
 
 _encode = msgspec.json.Encoder().encode
 
@@ -110,16 +111,28 @@ class OpenAIBackend:
         complaint = self._read_body(exchange, reply, progress)
         summary = reply.summary()
         fill(summary, progress)
-        if failure is None and summary.error is not None:
-            failure = Failure(
+        if failure is None:
+            failure = self._failure_inside(exchange, summary, complaint)
+        return summary, failure
+
+    def _failure_inside(
+        self, exchange: Exchange, summary: ReplySummary, complaint: str | None
+    ) -> Failure | None:
+        """What went wrong in a reply that HTTP says is fine."""
+        redactor = self._endpoint.redactor
+        error = summary.error
+        if error is None and summary.finish_reason is None and complaint is None:
+            error = stray_error(exchange.body)
+        if error is not None:
+            return Failure(
                 category="server",
                 message="the server reported an error inside its reply",
                 status=exchange.status,
-                body=redactor.redact(summary.error),
+                body=redactor.redact(error)[:MAX_BODY_CHARS],
             )
-        if failure is None and complaint is not None:
-            failure = reply_failure("protocol", complaint, exchange, redactor)
-        return summary, failure
+        if complaint is not None:
+            return reply_failure("protocol", complaint, exchange, redactor)
+        return None
 
     def _read_body(self, exchange: Exchange, reply: DialectReply, progress: Progress) -> str | None:
         """Take in the body; what is wrong with it, if anything."""
@@ -128,7 +141,7 @@ class OpenAIBackend:
         # and servers that ignore `stream` or report an error answer with JSON.
         if start.startswith(b"{"):
             event = self._dialect.decoder.decode_one(exchange.body)
-            if event is None:
+            if event is None or not self._dialect.is_reply(event):
                 return "the reply is not JSON of the OpenAI API"
             reply.add([event])
             return None
@@ -141,6 +154,19 @@ class OpenAIBackend:
         if is_malformed:
             return "an event of the stream is not JSON of the OpenAI API"
         return None if groups else "the reply holds no event of the OpenAI API"
+
+
+def stray_error(body: bytes) -> str | None:
+    """An error in a form of its own: `event: error`, or `{"object": "error", ...}` as an event.
+
+    Looked for only when a stream ended without saying how, so that it costs nothing otherwise.
+    """
+    if b"event: error" not in body and b'"error"' not in body:
+        return None
+    splitter = SseSplitter()
+    events = splitter.feed(body) + splitter.finish()
+    found = [text for data in events if b'"choices"' not in data and (text := error_text(data))]
+    return found[-1] if found else None
 
 
 def fill(summary: ReplySummary, progress: Progress) -> None:

@@ -26,6 +26,9 @@ class ChatDialect:
         messages = history + call.as_messages() if history else call.as_messages()
         return {"messages": [as_field(message) for message in messages]}
 
+    def is_reply(self, event: ChatEvent) -> bool:
+        return bool(event.choices) or event.error is not None
+
     def new_reply(self) -> ChatReply:
         return ChatReply()
 

@@ -110,13 +110,24 @@ class ResponseBody(msgspec.Struct, gc=False):
 
 
 class ResponseEvent(msgspec.Struct, gc=False):
-    """An event of a responses stream."""
+    """An event of a responses stream; or a whole response, whose fields then lie at the top."""
 
     type: str = ""
     delta: Any = None
     response: ResponseBody | None = None
     error: Any = None
     message: str | None = None
+    object: str | None = None
+    status: str | None = None
+    output: list[dict[str, Any]] | None = None
+    usage: Usage | None = None
+    incomplete_details: dict[str, Any] | None = None
+
+    def as_response(self) -> ResponseBody:
+        """The whole response that this is."""
+        return ResponseBody(
+            self.status, self.output, self.usage, self.error, self.incomplete_details
+        )
 
 
 class EmbeddingReply(msgspec.Struct, gc=False):

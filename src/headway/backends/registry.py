@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from headway.backends.backend import Backend
-from headway.backends.spec import BackendSpec, NullBackendSpec, OpenAIBackendSpec, TargetSpec
-from headway.core.errors import ConfigError
+from headway.backends.spec import (
+    BackendSpec,
+    HttpBackendSpec,
+    NullBackendSpec,
+    OpenAIBackendSpec,
+    PythonBackendSpec,
+    TargetSpec,
+)
+
+if TYPE_CHECKING:
+    from headway.backends.openai import OpenAIBackend
+
+_DIALECTS = {
+    "openai-chat": ("headway.backends.openai_chat", "ChatDialect"),
+    "openai-completions": ("headway.backends.openai_completions", "CompletionsDialect"),
+    "openai-responses": ("headway.backends.openai_responses", "ResponsesDialect"),
+    "openai-embeddings": ("headway.backends.openai_embeddings", "EmbeddingsDialect"),
+}
 
 
 def create_backend(backend: BackendSpec, target: TargetSpec) -> Backend:
@@ -13,18 +32,29 @@ def create_backend(backend: BackendSpec, target: TargetSpec) -> Backend:
     Raises:
         ConfigError: the URL cannot be used or the API key cannot be found.
     """
-    if isinstance(backend, OpenAIBackendSpec):
-        return _openai(backend, target)
-    if isinstance(backend, NullBackendSpec):
-        from headway.backends.null import NullBackend
+    match backend:
+        case OpenAIBackendSpec():
+            return create_openai(backend, target)
+        case HttpBackendSpec():
+            from headway.backends.endpoint import Endpoint
+            from headway.backends.http import HttpBackend
 
-        return NullBackend(backend)
-    raise ConfigError(f"backend {backend.kind} is not there yet")
+            return HttpBackend(backend, Endpoint(target))
+        case PythonBackendSpec():
+            from headway.backends.python import PythonBackend
+
+            return PythonBackend(backend, target.timeouts)
+        case NullBackendSpec():
+            from headway.backends.null import NullBackend
+
+            return NullBackend(backend)
 
 
-def _openai(spec: OpenAIBackendSpec, target: TargetSpec) -> Backend:
+def create_openai(spec: OpenAIBackendSpec, target: TargetSpec) -> OpenAIBackend:
+    """A backend of the OpenAI family, not started yet."""
     from headway.backends.endpoint import Endpoint
     from headway.backends.openai import OpenAIBackend
-    from headway.backends.openai_chat import ChatDialect
 
-    return OpenAIBackend(spec, ChatDialect(), Endpoint(target), target.model)
+    module, name = _DIALECTS[spec.kind]
+    dialect = getattr(import_module(module), name)()
+    return OpenAIBackend(spec, dialect, Endpoint(target), target.model)

@@ -84,6 +84,8 @@ class PythonBackendSpec(SpecModel):
 
     kind: Literal["python"] = "python"
     function: str = Field(pattern=r"^[\w.]+:[\w.]+$")
+    threads: int = Field(default=128, ge=1, le=10_000)
+    """Most calls of a plain (not async) function at once, in each worker."""
 
 
 class NullBackendSpec(SpecModel):
