@@ -46,18 +46,12 @@ class Columns:
     def __len__(self) -> int:
         return len(self.status)
 
-    def add(self, record: RequestRecord) -> None:
-        """Append one request."""
-        self.status.append(STATUS_CODES[record.status])
-        self.due.append(record.due_ns)
-        self.sent.append(_known(record.sent_ns))
-        self.first_token.append(_known(record.first_token_ns))
-        self.first_content.append(_known(record.first_content_ns))
-        self.last_token.append(_known(record.last_token_ns))
-        self.done.append(_known(record.done_ns))
-        self.stall.append(max(record.gaps_ns) if record.gaps_ns else MISSING)
-        self.input_tokens.append(_known(record.input_tokens))
-        self.output_tokens.append(_known(record.output_tokens))
+    def extend(self, records: Iterable[RequestRecord]) -> None:
+        """Append requests; many at a time cost half of one by one."""
+        rows = [_row(record) for record in records]
+        columns = (self.status, *(getattr(self, name) for name in self.NAMES))
+        for column, values in zip(columns, zip(*rows, strict=True), strict=bool(rows)):
+            column.extend(values)
 
     def only(self, keep: Iterable[bool]) -> Columns:
         """The rows for which `keep` is true, as new columns."""
@@ -80,5 +74,20 @@ class Columns:
         return max((max(column) for column in columns if len(column)), default=0)
 
 
-def _known(value: int | None) -> int:
-    return MISSING if value is None else value
+def _row(record: RequestRecord) -> tuple[int, ...]:
+    sent, first, content = record.sent_ns, record.first_token_ns, record.first_content_ns
+    last, done = record.last_token_ns, record.done_ns
+    inputs, outputs = record.input_tokens, record.output_tokens
+    # Written out: a helper called for each of eight fields is a third of all reading time.
+    return (
+        STATUS_CODES[record.status],
+        record.due_ns,
+        MISSING if sent is None else sent,
+        MISSING if first is None else first,
+        MISSING if content is None else content,
+        MISSING if last is None else last,
+        MISSING if done is None else done,
+        max(record.gaps_ns) if record.gaps_ns else MISSING,
+        MISSING if inputs is None else inputs,
+        MISSING if outputs is None else outputs,
+    )

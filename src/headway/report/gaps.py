@@ -29,17 +29,13 @@ class GapHistogram:
 
     def __init__(self) -> None:
         self._buckets: Counter[int] = Counter()
-        self._pending = array("f")
+        self._pending: list[int] = []
         self._sum_ns = 0
         self._min_ns: int | None = None
         self._max_ns = 0
 
     def add(self, gaps_ns: Sequence[int]) -> None:
-        """Count every gap (>= 0) of one request; `gaps_ns` must not be empty."""
-        low, high = min(gaps_ns), max(gaps_ns)
-        self._sum_ns += sum(gaps_ns)
-        self._max_ns = max(self._max_ns, high)
-        self._min_ns = low if self._min_ns is None else min(self._min_ns, low)
+        """Count every gap (>= 0) of one request."""
         self._pending.extend(gaps_ns)
         if len(self._pending) >= _FLUSH_AT:
             self._flush()
@@ -62,10 +58,16 @@ class GapHistogram:
         )
 
     def _flush(self) -> None:
-        halves = memoryview(self._pending).cast("B").cast("H")
+        pending = self._pending
+        if not pending:
+            return
+        low = min(pending)
+        self._min_ns = low if self._min_ns is None else min(self._min_ns, low)
+        self._max_ns = max(self._max_ns, max(pending))
+        self._sum_ns += sum(pending)
+        halves = memoryview(array("f", pending)).cast("B").cast("H")
         self._buckets.update(halves[_UPPER_HALF::2].tolist())
-        halves.release()
-        del self._pending[:]
+        pending.clear()
 
     def _percentiles_s(self, count: int) -> dict[str, float]:
         wanted = [(f"{name}_s", rank(count, per_mille)) for name, per_mille in PER_MILLE.items()]

@@ -62,13 +62,14 @@ def summarise_durations(ordered: Sequence[float]) -> DurationSummary | None:
     if not ordered:
         return None
     mean = math.fsum(ordered) / len(ordered)
-    variance = math.fsum((value - mean) ** 2 for value in ordered) / len(ordered)
+    # The distance from the point (mean, mean, ...) is √Σ(value − mean)², computed in C.
+    sd = math.dist(ordered, [mean] * len(ordered)) / math.sqrt(len(ordered))
     points = {f"{name}_s": percentile(ordered, q) for name, q in PER_MILLE.items()}
     return DurationSummary(
         count=len(ordered),
         # A mean of equal values may come out one bit above them.
         mean_s=min(max(mean, ordered[0]), ordered[-1]),
-        sd_s=math.sqrt(variance),
+        sd_s=sd,
         min_s=ordered[0],
         max_s=ordered[-1],
         trusted=trusted_percentiles(len(ordered)),

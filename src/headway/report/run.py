@@ -27,7 +27,7 @@ def build(directory: RunDirectory) -> Report:
     run = directory.read_run()
     stages, deaths, notes = _read_events(directory)
     for record in directory.records():
-        stages.setdefault(record.stage, StageData(record.stage)).add(record)
+        stages[record.stage].add(record)
     context = _context(run)
     reports = [stage_report(stages[number], context) for number in sorted(stages)]
     return Report(
@@ -56,18 +56,27 @@ def stage_summary(directory: RunDirectory, stage: int) -> StageReport:
         InputError: the directory tells of no such stage, or a file in it is damaged.
     """
     stages, _, _ = _read_events(directory)
-    data = stages.setdefault(stage, StageData(stage))
+    data = stages[stage]
     for record in directory.records(stage):
         data.add(record)
+    data.flush()
     if data.started is None and not len(data.columns):
         raise InputError(f"{directory.path} holds nothing of stage {stage}")
     return stage_report(data, _context(directory.read_run()))
 
 
+class _Stages(dict[int, StageData]):
+    """Stages by number, made when they are first heard of."""
+
+    def __missing__(self, stage: int) -> StageData:
+        self[stage] = StageData(stage)
+        return self[stage]
+
+
 def _read_events(
     directory: RunDirectory,
-) -> tuple[dict[int, StageData], list[WorkerDied], list[Note]]:
-    stages: dict[int, StageData] = {}
+) -> tuple[_Stages, list[WorkerDied], list[Note]]:
+    stages = _Stages()
     deaths: list[WorkerDied] = []
     notes: list[Note] = []
     for event in directory.events():
@@ -77,7 +86,7 @@ def _read_events(
         if isinstance(event, WorkerDied):
             deaths.append(event)
         if event.stage is not None:
-            _keep(stages.setdefault(event.stage, StageData(event.stage)), event)
+            _keep(stages[event.stage], event)
     return stages, deaths, notes
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from headway.core.clock import NS_PER_S, ns_from_s
@@ -41,9 +42,10 @@ class Bins:
 
     def rates(self, moments: Iterable[int]) -> list[float]:
         """Events per second in each bin."""
+        width = self.width_ns
         counts = [0.0] * self.count
-        for at_ns in moments:
-            counts[self.index(at_ns)] += 1
+        for index, count in Counter([at_ns // width for at_ns in moments]).items():
+            counts[self.index(index * width)] += count
         return self.per_s(counts)
 
     def per_s(self, amounts: Sequence[float]) -> list[float]:
@@ -53,13 +55,32 @@ class Bins:
             for i, amount in enumerate(amounts)
         ]
 
-    def grouped(self, rows: Iterable[tuple[int, int, int]]) -> list[array[float]]:
-        """Durations in seconds, ascending, by bin, from (moment, start, end) with known ends."""
+    def grouped(
+        self, moments: Iterable[int], starts: Iterable[int], ends: Iterable[int]
+    ) -> list[array[float]]:
+        """Durations in seconds by the bin of their moments, of rows that know both."""
+        width, last = self.width_ns, self.count - 1
         groups = [array("d") for _ in range(self.count)]
-        for at_ns, start, end in rows:
+        for at_ns, start, end in zip(moments, starts, ends, strict=True):
             if end != MISSING and start != MISSING:
-                groups[self.index(at_ns)].append((end - start) / NS_PER_S)
-        return [array("d", sorted(group)) for group in groups]
+                index = at_ns // width
+                groups[index if 0 <= index < last else last].append((end - start) / NS_PER_S)
+        return groups
+
+    def percentiles(
+        self,
+        moments: Iterable[int],
+        starts: Iterable[int],
+        ends: Iterable[int],
+    ) -> tuple[list[float | None], list[float | None]]:
+        """The p50 and the p99 of each bin; None where it is empty."""
+        middle: list[float | None] = []
+        tail: list[float | None] = []
+        for group in self.grouped(moments, starts, ends):
+            ordered = sorted(group)
+            middle.append(_point(ordered, 500))
+            tail.append(_point(ordered, 990))
+        return middle, tail
 
 
 def build_series(
@@ -79,27 +100,27 @@ def build_series(
     if not len(columns) or end_ns <= 0:
         return None
     bins = Bins(end_ns)
-    completed = columns.completed()
-    ttft = bins.grouped(zip(completed.due, completed.sent, completed.first_token, strict=True))
-    latency = bins.grouped(zip(completed.due, completed.sent, completed.done, strict=True))
-    response = bins.grouped(zip(completed.due, completed.due, completed.done, strict=True))
-    lateness = bins.grouped(zip(columns.due, columns.due, columns.sent, strict=True))
+    done = columns.completed()
+    ttft_p50, ttft_p99 = bins.percentiles(done.due, done.sent, done.first_token)
+    latency_p50, latency_p99 = bins.percentiles(done.due, done.sent, done.done)
+    _, response_p99 = bins.percentiles(done.due, done.due, done.done)
+    late_p50, late_p99 = bins.percentiles(columns.due, columns.due, columns.sent)
     return Series(
         bin_s=bins.width_ns / NS_PER_S,
         start_s=[edge / NS_PER_S for edge in bins.edges_ns[:-1]],
         offered_per_s=bins.rates(due for due in columns.due if due <= end_ns),
         sent_per_s=bins.rates(sent for sent in columns.sent if sent != MISSING),
-        completed_per_s=bins.rates(completed.done),
+        completed_per_s=bins.rates(at_ns for at_ns in done.done if at_ns != MISSING),
         errored_per_s=bins.rates(_error_moments(columns)),
-        output_tokens_per_s=_token_rates(completed, bins),
+        output_tokens_per_s=_token_rates(done, bins),
         in_flight_mean=[round(mean, 3) for mean in in_flight.means(bins.edges_ns)],
-        ttft_p50_s=_points(ttft, 500),
-        ttft_p99_s=_points(ttft, 990),
-        latency_p50_s=_points(latency, 500),
-        latency_p99_s=_points(latency, 990),
-        response_p99_s=_points(response, 990),
-        lateness_p50_s=_points(lateness, 500),
-        lateness_p99_s=_points(lateness, 990),
+        ttft_p50_s=ttft_p50,
+        ttft_p99_s=ttft_p99,
+        latency_p50_s=latency_p50,
+        latency_p99_s=latency_p99,
+        response_p99_s=response_p99,
+        lateness_p50_s=late_p50,
+        lateness_p99_s=late_p99,
         loop_lag_max_s=_worst_lags(samples, bins),
     )
 
@@ -117,7 +138,7 @@ def tokens_between(completed: Columns, edges_ns: Sequence[int]) -> list[float] |
         if first == last or MISSING in (first, last):
             _place(amounts, edges_ns, tokens, done if MISSING in (first, last) else last)
         else:
-            _spread(amounts, edges_ns, tokens / (last - first), first, last)
+            _spread(amounts, edges_ns, (tokens, first, last))
     return amounts if known else None
 
 
@@ -126,10 +147,14 @@ def _place(amounts: list[float], edges_ns: Sequence[int], tokens: int, at_ns: in
         amounts[min(bisect_right(edges_ns, at_ns), len(amounts)) - 1] += tokens
 
 
-def _spread(
-    amounts: list[float], edges_ns: Sequence[int], per_ns: float, first: int, last: int
-) -> None:
-    for i in range(max(0, bisect_right(edges_ns, first) - 1), len(amounts)):
+def _spread(amounts: list[float], edges_ns: Sequence[int], reply: tuple[int, int, int]) -> None:
+    tokens, first, last = reply
+    start = bisect_right(edges_ns, first) - 1
+    if 0 <= start < len(amounts) and last <= edges_ns[start + 1]:
+        amounts[start] += tokens  # most replies lie within one bin
+        return
+    per_ns = tokens / (last - first)
+    for i in range(max(0, start), len(amounts)):
         low, high = edges_ns[i], edges_ns[i + 1]
         if low >= last:
             break
@@ -158,8 +183,8 @@ def _error_moments(columns: Columns) -> Iterator[int]:
             yield due if done == MISSING else done
 
 
-def _points(groups: Sequence[Sequence[float]], per_mille: int) -> list[float | None]:
-    return [round(percentile(group, per_mille), 6) if len(group) else None for group in groups]
+def _point(ordered: Sequence[float], per_mille: int) -> float | None:
+    return round(percentile(ordered, per_mille), 6) if ordered else None
 
 
 def _worst_lags(samples: Sequence[WorkerSample], bins: Bins) -> list[float | None]:

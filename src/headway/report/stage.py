@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -60,6 +61,7 @@ class RunContext:
 
 def stage_report(data: StageData, context: RunContext) -> StageReport:
     """All numbers of a stage, and the verdict on them."""
+    data.flush()
     return _StageNumbers(data, context).report()
 
 
@@ -205,28 +207,34 @@ class _StageNumbers:
         if not len(self._offered):
             return None
         rows = zip(self._offered.due, self._offered.sent, strict=True)
-        late = sorted(
-            math.inf if sent == MISSING else (sent - due) / NS_PER_S for due, sent in rows
-        )
-        return percentile(late, 990)
+        late = [math.inf if sent == MISSING else (sent - due) / NS_PER_S for due, sent in rows]
+        return percentile(_ascending(late), 990)
 
 
-def _durations(starts: Sequence[int], ends: Sequence[int]) -> list[float]:
+def _ascending(values: list[float]) -> array[float]:
+    # An array holds a million floats in 8 MB where a list takes 32.
+    values.sort()
+    return array("d", values)
+
+
+def _durations(starts: Sequence[int], ends: Sequence[int]) -> array[float]:
     """Ascending seconds from start to end, of the rows that know both."""
-    return sorted(
-        (end - start) / NS_PER_S
-        for start, end in zip(starts, ends, strict=True)
-        if start != MISSING and end != MISSING
+    return _ascending(
+        [
+            (end - start) / NS_PER_S
+            for start, end in zip(starts, ends, strict=True)
+            if start != MISSING and end != MISSING
+        ]
     )
 
 
-def _known_durations(values: Iterable[int]) -> list[float]:
-    return sorted(value / NS_PER_S for value in values if value != MISSING)
+def _known_durations(values: Iterable[int]) -> array[float]:
+    return _ascending([value / NS_PER_S for value in values if value != MISSING])
 
 
-def _tpots(done: Columns) -> list[float]:
+def _tpots(done: Columns) -> array[float]:
     rows = zip(done.first_token, done.last_token, done.output_tokens, strict=True)
-    return sorted(value for row in rows if (value := tpot_s(*row)) is not None)
+    return _ascending([value for row in rows if (value := tpot_s(*row)) is not None])
 
 
 def _asked_rate(profile: dict[str, Any]) -> float | None:

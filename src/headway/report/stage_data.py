@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections import Counter
+from functools import cached_property
 
 from headway.core.clock import NS_PER_S
 from headway.records.record import (
@@ -17,6 +19,9 @@ from headway.report.columns import Columns
 from headway.report.failures import FailureGroups
 from headway.report.gaps import GapHistogram
 from headway.report.window import first_due_ns, last_due_ns
+
+_FLUSH_AT = 1024
+"""Records kept as objects before they become rows."""
 
 
 class StageData:
@@ -41,6 +46,7 @@ class StageData:
         self.reuse: Counter[bool] = Counter()
         self.duplicates = 0
         self.first_turns = 0
+        self._pending: list[RequestRecord] = []
         self._seen = bytearray()
         self._seen_turns: set[tuple[int, int]] = set()
 
@@ -50,11 +56,19 @@ class StageData:
             self.duplicates += 1
             return
         self.first_turns += record.turn == 0
-        self.columns.add(record)
+        self._pending.append(record)
+        if len(self._pending) >= _FLUSH_AT:
+            self.flush()
         if record.status == "errored":
             self.failures.add(record)
-        if self._is_measured(record.due_ns):
+        first, last = self._due_bounds_ns
+        if first <= record.due_ns <= last:
             self._add_measured(record)
+
+    def flush(self) -> None:
+        """Move what was added into the columns; to be called before they are read."""
+        self.columns.extend(self._pending)
+        self._pending.clear()
 
     def _add_measured(self, record: RequestRecord) -> None:
         if record.gaps_ns and record.status == "completed":
@@ -77,9 +91,10 @@ class StageData:
         if record.tls_ns is not None:
             self.tls_s.append(record.tls_ns / NS_PER_S)
 
-    def _is_measured(self, due_ns: int) -> bool:
+    @cached_property
+    def _due_bounds_ns(self) -> tuple[int, float]:
         last = last_due_ns(self.started, self.ended)
-        return first_due_ns(self.started) <= due_ns and (last is None or due_ns <= last)
+        return first_due_ns(self.started), math.inf if last is None else last
 
     def _is_repeated(self, index: int, turn: int) -> bool:
         if turn:

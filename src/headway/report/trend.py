@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from array import array
 from collections.abc import Sequence
 from typing import Literal
 
@@ -62,7 +63,7 @@ def trends(completed: Columns, in_flight: InFlight, window: MeasuredWindow) -> l
 def _block_medians(
     columns: Columns, ends: Sequence[int], starts: Sequence[int], edges: Sequence[int]
 ) -> list[float] | None:
-    blocks: list[list[int]] = [[] for _ in range(BLOCKS)]
+    blocks = [array("q") for _ in range(BLOCKS)]
     origin, width = edges[0], edges[-1] - edges[0]
     for due, start, end in zip(columns.due, starts, ends, strict=True):
         if end != MISSING and start != MISSING:

@@ -14,8 +14,7 @@ WINDOW = MeasuredWindow(0, 10 * NS_PER_S, "sending_ended")
 
 def _goodput(records: list[Any], **objectives: float) -> Goodput:
     columns = Columns()
-    for record in records:
-        columns.add(record)
+    columns.extend(records)
     found = goodput(columns, ObjectiveSpec(**objectives), WINDOW)
     assert found is not None
     return found

@@ -15,7 +15,7 @@ S = 1_000_000_000
 def _columns(make: Any, intervals: list[tuple[int, int | None]]) -> Columns:
     columns = Columns()
     for index, (sent, done) in enumerate(intervals):
-        columns.add(make.completed(index, 0.0, sent_ns=sent, done_ns=done))
+        columns.extend([make.completed(index, 0.0, sent_ns=sent, done_ns=done)])
     return columns
 
 
@@ -59,5 +59,5 @@ def test_mean_and_maximum_equal_a_count_at_every_moment(make: Any) -> None:
 
 def test_nothing_sent_has_no_concurrency(make: Any) -> None:
     columns = Columns()
-    columns.add(make.never_sent(0, 1.0))
+    columns.extend([make.never_sent(0, 1.0)])
     assert InFlight(columns, S).over(MeasuredWindow(0, S, "sending_ended")) is None

@@ -31,7 +31,7 @@ def test_equal_values_have_no_trend() -> None:
 def _found(make: Any, ttft_s: Any, count: int = 1000) -> dict[str, Any]:
     columns = Columns()
     for i in range(count):
-        columns.add(make.completed(i, i * 20 / count, ttft_s=ttft_s(i / count)))
+        columns.extend([make.completed(i, i * 20 / count, ttft_s=ttft_s(i / count))])
     in_flight = InFlight(columns, 20 * NS_PER_S)
     window = MeasuredWindow(0, 20 * NS_PER_S, "sending_ended")
     return {trend.measure: trend for trend in trends(columns, in_flight, window)}
