@@ -6,7 +6,7 @@ answers become its history, and prompts and answers never cross a process border
 
 from __future__ import annotations
 
-from headway.backends.backend import Answer, Call, Message
+from headway.backends.backend import Answer, Message
 from headway.core.clock import ns_from_s
 from headway.load.inputs.conversation import Conversation
 
@@ -27,7 +27,7 @@ class ConversationRun:
 
     def turn_after(self, turn: TurnRun, answer: Answer, ended_ns: int) -> TurnRun:
         """Remember a successful turn that is not the last; give the one after it."""
-        self.history += turn.call.messages or _as_message(turn.call)
+        self.history += turn.call.as_messages()
         if answer.message is not None:
             self.history += (answer.message,)
         following = turn.number + 1
@@ -52,7 +52,3 @@ class TurnRun:
     def is_last(self) -> bool:
         """Whether no turn follows in this conversation."""
         return self.number + 1 == len(self.conversation.turns)
-
-
-def _as_message(call: Call) -> tuple[Message, ...]:
-    return () if call.prompt is None else (Message(role="user", content=call.prompt),)

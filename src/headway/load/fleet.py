@@ -35,13 +35,23 @@ from headway.load.messages import (
     encode,
 )
 
-START_DEADLINE_S = 30.0
-SILENCE_DEADLINE_S = 10.0
 _EXIT_DEADLINE_S = 5.0
 _REAP_DEADLINE_S = 5.0
 _REAP_POLL_S = 0.002
 _WATCH_S = 0.5
 _LOG_TAIL_BYTES = 2_000
+
+
+class Deadlines(msgspec.Struct, frozen=True, kw_only=True):
+    """How long workers may take.
+
+    Attributes:
+        start_s: From the start until every worker is ready.
+        silence_s: Without a sign of life for this long a worker counts as dead.
+    """
+
+    start_s: float = 30.0
+    silence_s: float = 10.0
 
 
 class FleetSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,18 +60,16 @@ class FleetSettings(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         spec_json: The RunSpec as JSON.
         recipe: The inputs' recipe as msgpack.
-        observe: Whether somebody watches single requests.
         log: File that takes the workers' standard error.
-        start_deadline_s: From the start until each worker is ready.
-        silence_deadline_s: Without a sign of life for this long a worker counts as dead.
+        observe: Whether somebody watches single requests.
+        deadlines: How long workers may take.
     """
 
     spec_json: bytes
     recipe: bytes
     log: Path
     observe: bool = False
-    start_deadline_s: float = START_DEADLINE_S
-    silence_deadline_s: float = SILENCE_DEADLINE_S
+    deadlines: Deadlines = Deadlines()
 
 
 class FleetListener(Protocol):
@@ -115,6 +123,13 @@ class WorkerProcess:
                 return False
             await asyncio.sleep(_REAP_POLL_S)
         return True
+
+    async def last_words_heard(self, deadline_s: float) -> None:
+        """Wait until the process has ended and all that it sent was read."""
+        deadline_ns = self._clock.monotonic_ns() + int(deadline_s * NS_PER_S)
+        await self.reap(deadline_s)
+        while not self.channel.is_closed and self._clock.monotonic_ns() < deadline_ns:
+            await asyncio.sleep(_REAP_POLL_S)
 
     def cause_of_death(self) -> str:
         """How it ended, in a few words."""
@@ -174,12 +189,12 @@ class Fleet:
         waiting = [self._start_worker(number) for number in missing]
         try:
             infos = await asyncio.wait_for(
-                _all_or_first_error(waiting), self._settings.start_deadline_s
+                _all_or_first_error(waiting), self._settings.deadlines.start_s
             )
         except TimeoutError:
             await self.kill()
             raise WorkerLost(
-                f"a load worker was not ready within {self._settings.start_deadline_s:g} s: "
+                f"a load worker was not ready within {self._settings.deadlines.start_s:g} s: "
                 f"{self._log_tail() or 'it wrote nothing'}"
             ) from None
         except BaseException:
@@ -192,7 +207,7 @@ class Fleet:
         self._closing = True
         for worker in self.workers:
             worker.send(Exit())
-        waits = [worker.reap(_EXIT_DEADLINE_S) for worker in self.workers]
+        waits = [worker.last_words_heard(_EXIT_DEADLINE_S) for worker in self.workers]
         await asyncio.gather(*waits)
         await self.kill()
 
@@ -202,12 +217,13 @@ class Fleet:
         doomed = self.workers
         for worker in doomed:
             worker.kill("ended by the run")
-        await asyncio.gather(*(worker.reap(_REAP_DEADLINE_S) for worker in doomed))
+        await asyncio.gather(*(worker.last_words_heard(_REAP_DEADLINE_S) for worker in doomed))
         if self._deaths:
             await asyncio.wait(self._deaths, timeout=_REAP_DEADLINE_S)
         for worker in doomed:
             worker.channel.close()
         self._workers.clear()
+        self._ready.clear()
         if self._watching is not None:
             self._watching.cancel()
             self._watching = None
@@ -264,7 +280,7 @@ class Fleet:
 
     async def _watch(self) -> None:
         """Kill workers without a sign of life; they are then buried like any other."""
-        limit_ns = int(self._settings.silence_deadline_s * NS_PER_S)
+        limit_ns = int(self._settings.deadlines.silence_s * NS_PER_S)
         checked_ns = self._clock.monotonic_ns()
         while True:
             await asyncio.sleep(_WATCH_S)
@@ -277,7 +293,7 @@ class Fleet:
                 if was_away:
                     worker.heard_ns = now_ns
                 elif now_ns - worker.heard_ns > limit_ns and worker.number not in self._ready:
-                    worker.kill(f"silent for {self._settings.silence_deadline_s:g} s")
+                    worker.kill(f"silent for {self._settings.deadlines.silence_s:g} s")
 
     def _log_tail(self) -> str:
         try:

@@ -7,8 +7,12 @@ import platform
 from importlib import metadata
 from typing import Any
 
+import msgspec
+
+from headway.backends.backend import TargetInfo
 from headway.load.inputs import Recipe
 from headway.load.spec import RunSpec
+from headway.wire.redaction import is_secret_name, redact_url
 
 _PACKAGES = ("headway", "aiohttp", "httptools", "msgspec", "uvloop")
 
@@ -21,6 +25,31 @@ def provenance(spec: RunSpec, recipe: Recipe) -> dict[str, Any]:
         "workload_hash": recipe.workload_hash,
         "labels": dict(spec.labels),
     }
+
+
+def target_provenance(target: TargetInfo) -> dict[str, Any]:
+    """What validation learned of the target, without credentials."""
+    known: dict[str, Any] = msgspec.to_builtins(target)
+    if target.url is not None:
+        known["url"] = redact_url(target.url)
+    return known
+
+
+def public_spec(spec: RunSpec) -> dict[str, Any]:
+    """The RunSpec as JSON, without secrets: `run.json` is made to be passed on."""
+    public = spec.model_dump(mode="json")
+    target = public["target"]
+    target["url"] = redact_url(target["url"])
+    if target["proxy"] is not None:
+        target["proxy"] = redact_url(target["proxy"])
+    for part in (target, public["backend"]):
+        headers = part.get("headers", {})
+        part |= {"headers": _public_headers(headers)} if headers else {}
+    return public
+
+
+def _public_headers(headers: dict[str, str]) -> dict[str, str]:
+    return {name: "***" if is_secret_name(name) else value for name, value in headers.items()}
 
 
 def available_cpus() -> int:

@@ -12,12 +12,17 @@ import msgspec
 
 from headway.core.clock import Clock, SystemClock
 from headway.core.errors import ConfigError, HeadwayError
-from headway.load.fleet import Fleet, FleetSettings, WorkerProcess
+from headway.load.fleet import Deadlines, Fleet, FleetSettings, WorkerProcess
 from headway.load.inputs import Recipe, offsets_ns, prepare
 from headway.load.journal import Journal
 from headway.load.messages import FromWorker
 from headway.load.observer import Observer
-from headway.load.provenance import available_cpus, provenance
+from headway.load.provenance import (
+    available_cpus,
+    provenance,
+    public_spec,
+    target_provenance,
+)
 from headway.load.results import RunOutcome, RunResult, StageResult
 from headway.load.sizing import worker_count
 from headway.load.spec import RunSpec, TraceInputSpec
@@ -37,6 +42,7 @@ class Run:
         run_dir: A directory without a run in it; made when absent.
         observer: Hears what happens.
         rules: More stop rules, each made anew for each stage.
+        deadlines: How long workers may take to start, and to be silent.
         clock: The host's clocks.
     """
 
@@ -46,12 +52,14 @@ class Run:
         run_dir: Path,
         observer: Observer | None = None,
         rules: Sequence[RuleFactory] = (),
+        deadlines: Deadlines | None = None,
         clock: Clock | None = None,
     ) -> None:
         self._spec = spec
         self._path = run_dir
         self._observer = observer or Observer()
         self._rules = tuple(rules)
+        self._deadlines = deadlines or Deadlines()
         self._clock = clock or SystemClock()
         self._run_id = secrets.token_hex(8)
         self._starting: asyncio.Task[Any] | None = None
@@ -95,7 +103,7 @@ class Run:
             if target is None:
                 return self._result([], None)
             run = self._run_file(recipe)
-            run.provenance |= {"target": msgspec.to_builtins(target), "workers": workers}
+            run.provenance |= {"target": target_provenance(target), "workers": workers}
             return await self._run_stages(run, recipe, fleet, workers)
         finally:
             await (fleet.kill() if self._aborted else fleet.close())
@@ -140,6 +148,7 @@ class Run:
             recipe=msgspec.msgpack.encode(recipe),
             log=self._path / "workers.log",
             observe=self._observer.wants_requests,
+            deadlines=self._deadlines,
         )
 
     def _run_file(self, recipe: Recipe) -> RunFile:
@@ -147,7 +156,7 @@ class Run:
             run_id=self._run_id,
             created=self._clock.now().isoformat(),
             seed=self._spec.seed,
-            spec=self._spec.model_dump(mode="json"),
+            spec=public_spec(self._spec),
             provenance=provenance(self._spec, recipe),
         )
 

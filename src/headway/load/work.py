@@ -39,8 +39,7 @@ class WorkQueue:
         self._not_before_ns = not_before_ns
         self._arrivals: deque[tuple[int, int]] = deque()
         self._prepared: deque[TurnRun] = deque()
-        self._grants: deque[range] = deque()
-        self._granted = 0
+        self._grants: deque[int] = deque()
         self._ready: list[tuple[int, int, TurnRun]] = []
         self._ready_order = count()
         self._open = 0
@@ -62,8 +61,7 @@ class WorkQueue:
 
     def add_grants(self, first: int, number: int) -> None:
         """Closed loop: arrivals that may begin as soon as a slot is free."""
-        self._grants.append(range(first, first + number))
-        self._granted += number
+        self._grants.extend(range(first, first + number))
 
     def add_ready(self, turn: TurnRun) -> None:
         """A later turn of an open conversation, due at its own time."""
@@ -83,7 +81,7 @@ class WorkQueue:
             return heapq.heappop(self._ready)[2]
         if self._open_limit is not None and self._open >= self._open_limit:
             return None
-        turn = self._take_granted(now_ns) if self._granted else self._take_arrival(now_ns)
+        turn = self._take_granted(now_ns) if self._grants else self._take_arrival(now_ns)
         if turn is not None:
             self._open += 1
         return turn
@@ -139,21 +137,19 @@ class WorkQueue:
                 self._open += 1
                 unsent.append(first)
         self._arrivals.clear()
-        for grant in self._grants:
-            self.dropped.extend(grant)
+        self.dropped.extend(self._grants)
         self._grants.clear()
-        self._granted = 0
         return unsent
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing waits here, due or not."""
-        return not (self._ready or self._prepared or self._arrivals or self._granted)
+        return not (self._ready or self._prepared or self._arrivals or self._grants)
 
     @property
     def granted(self) -> int:
         """Grants not begun."""
-        return self._granted
+        return len(self._grants)
 
     @property
     def exhausted_at(self) -> int | None:
@@ -174,12 +170,8 @@ class WorkQueue:
     def _take_granted(self, now_ns: int) -> TurnRun | None:
         if now_ns < self._not_before_ns:
             return None
-        while self._granted:
-            grant = self._grants.popleft()
-            if len(grant) > 1:
-                self._grants.appendleft(grant[1:])
-            self._granted -= 1
-            turn = self._next_turn(grant[0], now_ns)
+        while self._grants:
+            turn = self._next_turn(self._grants.popleft(), now_ns)
             if turn is not None:
                 return turn
         return None
@@ -201,7 +193,7 @@ class WorkQueue:
             return self._prepared[0].due_ns
         if self._arrivals:
             return self._arrivals[0][1]
-        return self._not_before_ns if self._granted else None
+        return self._not_before_ns if self._grants else None
 
 
 def _without_content(index: int, due_ns: int, error: Exception) -> TurnRun:

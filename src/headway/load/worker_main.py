@@ -14,6 +14,7 @@ import socket
 import sys
 import threading
 import time
+import traceback
 
 from headway.core.clock import SystemClock
 
@@ -28,10 +29,17 @@ def main() -> None:
     descriptor = int(sys.argv[1])
     sock = socket.socket(fileno=descriptor)
     _set_title()
-    threading.Thread(target=_die_with_parent, args=(descriptor,), daemon=True).start()
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    # A duplicate, because polling a descriptor that the channel has closed would wait for ever.
+    watched = os.dup(descriptor)
+    threading.Thread(target=_die_with_parent, args=(watched,), daemon=True).start()
+    runner = asyncio.Runner(loop_factory=_loop_factory())
+    try:
         runner.run(_serve(sock))
-    # Threads of a backend may still be busy; the records are out, so nothing waits for them.
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+    # The records are out. Closing the loop would wait for tasks and threads of a backend that may
+    # be deaf or busy, and once kept an orphan alive for good.
     os._exit(0)
 
 

@@ -1,0 +1,380 @@
+"""Workers, the parent, the target and the disk fail: bounded time, one record each, no orphan."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import psutil
+import pytest
+
+from headway.core.clock import monotonic_ns, ns_from_s
+from headway.core.errors import ConfigError, TargetError
+from headway.load import Run, RunSpec
+from headway.load.fleet import Deadlines
+from headway.load.observer import Observer
+from headway.records.record import StageEnded, WorkerDied
+from headway.records.run_dir import RunDirectory
+
+DEADLINE_S = 40.0
+
+
+def spec(profile, *, url="http://127.0.0.1:1", backend=None, **fields):
+    return RunSpec.model_validate(
+        {
+            "target": {"url": url},
+            "backend": backend or {"kind": "null", "latency_s": 0.02},
+            "profile": profile,
+            "inputs": {"kind": "synthetic", "prompt_tokens": 4, "output_tokens": 4},
+            "calibrate": False,
+        }
+        | fields
+    )
+
+
+def workers_of(pid):
+    return [
+        child
+        for child in psutil.Process(pid).children(recursive=True)
+        if "headway load worker" in child.name() or "worker_main" in " ".join(child.cmdline())
+    ]
+
+
+async def until(condition, what):
+    deadline_ns = monotonic_ns() + ns_from_s(DEADLINE_S)
+    while not condition():
+        assert monotonic_ns() < deadline_ns, f"waited in vain for {what}"
+        await asyncio.sleep(0.01)
+
+
+class Started(Observer):
+    """Knows how far the run is."""
+
+    def __init__(self):
+        self.completed = 0
+        self.stages = 0
+
+    def stage_started(self, event):
+        self.stages += 1
+        self.completed = 0
+
+    def progress(self, snapshot):
+        self.completed = snapshot.completed
+
+
+async def execute(run):
+    return await asyncio.wait_for(run.execute(), DEADLINE_S)
+
+
+def contents(path):
+    directory = RunDirectory(path)
+    records = list(directory.records())
+    keys = Counter((record.stage, record.index, record.turn) for record in records)
+    assert set(keys.values()) <= {1}, "a request has two terminal records"
+    return records, list(directory.events())
+
+
+def of_type(events, kind):
+    return [event for event in events if isinstance(event, kind)]
+
+
+async def test_a_killed_worker_costs_its_requests_and_nothing_else(tmp_path):
+    """Issue 2, must show 6; trap 34: 50 conversations of 5 turns, one of two workers killed -9."""
+    watched = Started()
+    run = Run(
+        spec(
+            {"kind": "concurrent", "streams": [20]},
+            inputs={"kind": "synthetic", "turns": 5, "prompt_tokens": 4, "output_tokens": 4},
+            limits={"max_requests": 50},
+            workers=2,
+        ),
+        tmp_path,
+        watched,
+    )
+    running = asyncio.create_task(execute(run))
+    await until(lambda: watched.completed >= 20, "the first turns")
+    workers_of(os.getpid())[0].send_signal(signal.SIGKILL)
+    result = await running
+    records, events = contents(tmp_path)
+    assert len(records) == 250
+    lost = [record for record in records if record.status == "errored"]
+    assert lost
+    assert {record.failure.category for record in lost} == {"worker_lost"}
+    (died,) = of_type(events, WorkerDied)
+    assert "signal 9" in died.cause
+    (ended,) = of_type(events, StageEnded)
+    assert ended.offered == 50
+    assert result.outcome == "worker_lost"
+    assert result.stages[0].workers_lost == 1
+    assert result.stages[0].completed + result.stages[0].errored == 250
+
+
+async def test_the_last_worker_killed_ends_the_stage_and_the_next_one_starts_afresh(tmp_path):
+    watched = Started()
+    run = Run(
+        spec({"kind": "concurrent", "streams": [4, 3]}, limits={"max_seconds": 1.0}, workers=1),
+        tmp_path,
+        watched,
+    )
+    running = asyncio.create_task(execute(run))
+    await until(lambda: watched.completed >= 4, "the first requests")
+    workers_of(os.getpid())[0].send_signal(signal.SIGKILL)
+    result = await running
+    first, second = result.stages
+    assert first.reason == "worker_lost"
+    assert second.reason == "max_seconds"
+    assert second.completed > 0
+    assert result.outcome == "worker_lost"
+    contents(tmp_path)
+
+
+async def test_an_open_loop_keeps_its_schedule_when_a_worker_dies(tmp_path):
+    """What was not due yet is sent by the others, at its own time: never skipped."""
+    watched = Started()
+    run = Run(
+        spec({"kind": "constant", "rate": [200]}, limits={"max_requests": 400}, workers=2),
+        tmp_path,
+        watched,
+    )
+    running = asyncio.create_task(execute(run))
+    await until(lambda: watched.completed >= 100, "the first half second")
+    workers_of(os.getpid())[1].send_signal(signal.SIGKILL)
+    result = await running
+    records, _ = contents(tmp_path)
+    assert sorted(record.index for record in records) == list(range(400))
+    assert all(record.due_ns == record.index * 5_000_000 for record in records)
+    lost = [record for record in records if record.status == "errored"]
+    assert len(lost) < 60, "only what was due and unreported is lost"
+    assert result.stages[0].offered == 400
+
+
+async def test_a_stopped_worker_is_noticed_by_its_silence(tmp_path):
+    watched = Started()
+    run = Run(
+        spec({"kind": "concurrent", "streams": [4]}, limits={"max_requests": 400}, workers=2),
+        tmp_path,
+        watched,
+        deadlines=Deadlines(silence_s=2.0),
+    )
+    running = asyncio.create_task(execute(run))
+    await until(lambda: watched.completed >= 10, "the first requests")
+    workers_of(os.getpid())[0].send_signal(signal.SIGSTOP)
+    await running
+    records, events = contents(tmp_path)
+    assert len(records) == 400
+    (died,) = of_type(events, WorkerDied)
+    assert died.cause == "silent for 2 s"
+
+
+async def test_a_silent_server_does_not_outlive_max_seconds(tmp_path, sim):
+    """Trap 32: 2 s became 8 s, and a silent server was never stopped; L8."""
+    server = sim(fault="stall:at=0")
+    run = Run(
+        spec(
+            {"kind": "concurrent", "streams": [4]},
+            url=server.url,
+            backend={"kind": "openai-chat"},
+            limits={"max_seconds": 1.0, "grace_s": 0.5},
+        ),
+        tmp_path,
+    )
+    result = await execute(run)
+    records, _ = contents(tmp_path)
+    assert result.stages[0].reason == "max_seconds"
+    assert result.stages[0].elapsed_s < 6
+    assert [record.status for record in records] == ["cancelled"] * 4
+    assert all(record.sent_ns is not None for record in records)
+
+
+async def test_partial_answers_are_kept_when_a_request_is_cut_off(tmp_path, sim):
+    """Trap 35: partial responses were lost (399 of 399)."""
+    server = sim(ttft=0.01, itl=0.01, fault="stall:at=5")
+    run = Run(
+        spec(
+            {"kind": "synchronous"},
+            url=server.url,
+            backend={"kind": "openai-chat"},
+            inputs={"kind": "synthetic", "prompt_tokens": 4, "output_tokens": 50},
+            limits={"max_seconds": 1.0, "grace_s": 0.1},
+        ),
+        tmp_path,
+    )
+    await execute(run)
+    (record,), _ = contents(tmp_path)
+    assert record.status == "cancelled"
+    assert record.first_token_ns is not None
+    assert record.partial_text
+
+
+async def test_a_server_killed_in_the_middle_makes_errors_and_the_run_goes_on(tmp_path, sim):
+    server = sim(ttft=0.01, itl=0)
+    watched = Started()
+    run = Run(
+        spec(
+            {"kind": "constant", "rate": [50]},
+            url=server.url,
+            backend={"kind": "openai-chat"},
+            limits={"max_seconds": 2.0, "grace_s": 1.0},
+        ),
+        tmp_path,
+        watched,
+    )
+    running = asyncio.create_task(execute(run))
+    await until(lambda: watched.completed >= 10, "the first answers")
+    server.process.kill()
+    result = await running
+    records, _ = contents(tmp_path)
+    assert len(records) == 100
+    assert result.stages[0].completed >= 10
+    assert {r.failure.category for r in records if r.failure} <= {"connect", "disconnected"}
+
+
+async def test_error_rules_end_a_stage_and_with_scope_run_the_run(tmp_path, sim):
+    server = sim(fault="error:status=503")
+    run = Run(
+        spec(
+            {"kind": "concurrent", "streams": [2, 4]},
+            url=server.url,
+            backend={"kind": "openai-chat"},
+            limits={"max_errors": 20, "max_seconds": 20, "stop_scope": "run"},
+        ),
+        tmp_path,
+    )
+    result = await execute(run)
+    assert len(result.stages) == 1
+    assert result.stages[0].reason == "max_errors"
+    assert result.outcome == "stopped"
+    assert result.stages[0].elapsed_s < 10
+
+
+async def test_a_target_that_cannot_be_reached_is_an_error_before_anything_starts(tmp_path):
+    """L1: a worker that cannot work says why, with its traceback."""
+    run = Run(
+        spec({"kind": "synchronous"}, backend={"kind": "openai-chat"}, workers=2), tmp_path
+    )
+    with pytest.raises(TargetError) as caught:
+        await execute(run)
+    assert any("In the worker" in note for note in caught.value.__notes__)
+    assert workers_of(os.getpid()) == []
+    assert not (tmp_path / "run.json").exists()
+
+
+async def test_an_empty_input_is_an_error_before_anything_starts(tmp_path):
+    """Trap 32: empty inputs hung."""
+    empty = tmp_path / "empty.jsonl"
+    empty.write_text("")
+    run = Run(
+        spec({"kind": "synchronous"}, inputs={"kind": "file", "path": str(empty)}),
+        tmp_path / "run",
+    )
+    with pytest.raises(ConfigError):
+        await execute(run)
+    assert workers_of(os.getpid()) == []
+
+
+async def test_inputs_that_end_end_the_stage(tmp_path):
+    """L7, trap 32: requests exhausted, found by a worker or known before, on both loops."""
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("".join(json.dumps({"prompt": f"row {n}"}) + "\n" for n in range(7)))
+    for name, profile in (
+        ("closed", {"kind": "concurrent", "streams": [3]}),
+        ("open", {"kind": "constant", "rate": [100]}),
+    ):
+        run = Run(
+            spec(profile, inputs={"kind": "file", "path": str(rows)}, workers=2),
+            tmp_path / name,
+        )
+        result = await execute(run)
+        records, _ = contents(tmp_path / name)
+        assert sorted(record.index for record in records) == list(range(7))
+        assert result.stages[0].reason == "requests_exhausted"
+
+
+async def test_a_full_disk_ends_the_run_with_a_clear_word(tmp_path):
+    """L8."""
+    (tmp_path / "records.jsonl").symlink_to("/dev/full")
+    run = Run(
+        spec({"kind": "concurrent", "streams": [2]}, limits={"max_seconds": 20}), tmp_path
+    )
+    result = await execute(run)
+    assert result.outcome == "failed"
+    assert result.detail
+    assert workers_of(os.getpid()) == []
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_a_stop_at_any_moment_leaves_whole_records_and_no_process(tmp_path, seed):
+    """L8: Ctrl-C once writes all records; trap 47: finished stages were lost."""
+    await stop_at_random(tmp_path, seed, abort=False)
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_an_abort_at_any_moment_ends_at_once_with_whole_records(tmp_path, seed):
+    """L8: Ctrl-C twice ends now."""
+    await stop_at_random(tmp_path, seed, abort=True)
+
+
+async def stop_at_random(path: Path, seed: int, abort: bool):
+    moment_s = random.Random(seed).uniform(0.0, 1.5)
+    run = Run(
+        spec(
+            {"kind": "concurrent", "streams": [8, 16, 32]},
+            limits={"max_seconds": 0.5, "grace_s": 0.2},
+            inputs={"kind": "synthetic", "turns": 3, "prompt_tokens": 4, "think_time_s": 0.05},
+            workers=2,
+        ),
+        path,
+    )
+    running = asyncio.create_task(execute(run))
+    await asyncio.sleep(moment_s)
+    run.request_stop()
+    if abort:
+        run.abort()
+    result = await running
+    assert result.outcome in ("aborted", "interrupted", "completed"), (seed, moment_s)
+    assert workers_of(os.getpid()) == []
+    records, events = contents(path)
+    turns = Counter((record.stage, record.index) for record in records)
+    assert set(turns.values()) <= {3}, "every turn of an offered conversation has its record"
+    ends = of_type(events, StageEnded)
+    assert len(ends) == len(result.stages)
+    for stage, ended in zip(result.stages, ends, strict=True):
+        assert ended.offered == len([key for key in turns if key[0] == stage.stage])
+
+
+SCRIPT = """
+import asyncio, sys
+from pathlib import Path
+from headway.load import RunSpec, run
+spec = RunSpec.model_validate_json(sys.argv[1])
+asyncio.run(run(spec, Path(sys.argv[2])))
+"""
+
+
+async def test_the_death_of_the_parent_ends_its_workers(tmp_path):
+    """Trap 34: killing the parent left the workers running."""
+    asked = spec({"kind": "constant", "rate": [200]}, limits={"max_seconds": 60}, workers=2)
+    parent = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, asked.model_dump_json(), str(tmp_path)]
+    )
+    try:
+        records = tmp_path / "records.jsonl"
+        await until(lambda: records.exists() and records.stat().st_size > 10_000, "records")
+        workers = workers_of(parent.pid)
+        assert len(workers) == 2
+    finally:
+        parent.kill()
+        parent.wait()
+    await until(lambda: not any(alive(worker) for worker in workers), "the workers' end")
+    assert len(contents(tmp_path)[0]) > 20, "what was written is readable (survives kill -9)"
+
+
+def alive(process):
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
