@@ -184,6 +184,7 @@ class AttemptRun:
     async def _store_end(self, result: AttemptResult) -> None:
         if self._stop is Stop.LOST:
             return
+        self._lease.end()
         end = self._end(result)
         self._services.metrics.ended(self.claimed, result, end)
         if result.kill is not None:

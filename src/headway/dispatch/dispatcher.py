@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -124,9 +125,16 @@ class Dispatcher:
         claimed = await self._services.store.claim(settings.owner, wanted, settings.lease_s)
         for each in claimed:
             self._begin(each)
+        self._forget_admitted(wanted, claimed)
         if len(claimed) == sum(wanted.values()):
             return None
         return await self._seconds_to_next_timer()
+
+    def _forget_admitted(self, wanted: Mapping[str, int], claimed: list[ClaimedJob]) -> None:
+        got = Counter(each.job.lane for each in claimed)
+        for lane, count in wanted.items():
+            if got[lane] < count:
+                self._lanes[Lane(lane)].forget_admitted()
 
     async def _cancel(self) -> float | None:
         """Stop what somebody wants stopped."""

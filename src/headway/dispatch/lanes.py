@@ -57,6 +57,7 @@ class LaneSlots:
     def __init__(self, size: LaneSize, burst_allowed: Callable[[], int]) -> None:
         self.size = size
         self.used = 0
+        self._admitted = 0
         self._burst_allowed = burst_allowed
 
     def free(self) -> int:
@@ -67,8 +68,22 @@ class LaneSlots:
             return guaranteed
         return guaranteed + min(burst, self._burst_allowed())
 
+    @property
+    def promised(self) -> int:
+        """Slots that are used, or will be by what was admitted."""
+        return self.used + self._admitted
+
+    def admit(self, count: int) -> None:
+        """Count attempts that will come, so that more than there are slots can be refused."""
+        self._admitted += count
+
+    def forget_admitted(self) -> None:
+        """The queue is empty: whatever was admitted has come, or waits for something else."""
+        self._admitted = 0
+
     def take(self) -> None:
         self.used += 1
+        self._admitted = max(0, self._admitted - 1)
 
     def give_back(self) -> None:
         assert self.used > 0, "a slot was given back twice"

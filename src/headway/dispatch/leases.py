@@ -24,6 +24,7 @@ class Lease:
     def __init__(self, claimed: ClaimedJob, on_lost: Callable[[], None], clock: Clock) -> None:
         self.claim = claimed.claim
         self.lost = False
+        self.ending = False
         self._until_ns = claimed.lease_until_ns
         self._on_lost = on_lost
         self._clock = clock
@@ -35,6 +36,13 @@ class Lease:
         meanwhile (SIGSTOP, a suspended machine): then nothing may be written (J5).
         """
         return not self.lost and self._clock.monotonic_ns() < self._until_ns
+
+    def end(self) -> None:
+        """The attempt's end is on its way to the store: a renewal refused from now on is no loss.
+
+        Renewals go on all the same, because the store may be unavailable for a while.
+        """
+        self.ending = True
 
     def renewed(self, until_ns: int) -> None:
         self._until_ns = until_ns
@@ -88,8 +96,8 @@ class LeaseKeeper:
         await self._give_strays_back()
 
     def _refused(self, claim: Claim, lease: Lease) -> None:
-        # An attempt that ended while its renewal was on the way is refused too, and is no loss.
-        if self._leases.pop(claim, None) is not None:
+        self._leases.pop(claim, None)
+        if not lease.ending:
             _log.warning("job %s: attempt %d lost its lease", claim.job_id, claim.attempt)
             lease.lose()
 

@@ -84,6 +84,14 @@ class AttemptMetrics:
         self._processes = Gauge(
             "headway_processes", "Job processes by kind.", ["kind"], registry=registry
         )
+        self._inline_busy = Gauge(
+            "headway_inline_busy",
+            "Inline functions that have been entered and not left, abandoned ones included.",
+            registry=registry,
+        )
+        self._rejections = Counter(
+            "headway_rejections", "Jobs refused, by reason.", ["reason"], registry=registry
+        )
         self._loop_lag = Histogram(
             "headway_loop_lag_seconds",
             "How late the event loop runs a timer.",
@@ -145,6 +153,12 @@ class AttemptMetrics:
     def processes(self, statistics: dict[str, int]) -> None:
         for kind, count in statistics.items():
             self._processes.labels(kind).set(count)
+
+    def inline_busy(self, count: int) -> None:
+        self._inline_busy.set(count)
+
+    def rejected(self, reason: str, count: int) -> None:
+        self._rejections.labels(reason).inc(count)
 
     def loop_lag(self, lag_s: float) -> None:
         self._loop_lag.labels(self._process).observe(lag_s)

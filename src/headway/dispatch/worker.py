@@ -14,14 +14,12 @@ from functools import cached_property
 from headway.core.clock import Clock
 from headway.core.statedir import StateDir
 from headway.core.states import Lane
-from headway.dispatch.attempt_run import RunServices
 from headway.dispatch.capacity import Capacity, available_memory_bytes, capacity
-from headway.dispatch.decision import Decider
 from headway.dispatch.dispatcher import Dispatcher, DispatchSettings
 from headway.dispatch.doorbell import WORK
 from headway.dispatch.host_statistics import HostStatistics
+from headway.dispatch.lane_host import LaneHost
 from headway.dispatch.lanes import BurstGate, LaneSize, LaneSlots
-from headway.dispatch.leases import LeaseKeeper
 from headway.dispatch.loop import Loop, run_all
 from headway.dispatch.loop_lag import LoopLag
 from headway.dispatch.metrics import AttemptMetrics
@@ -62,12 +60,12 @@ class Worker:
         self.owner = str(owner_of_this_process("worker"))
         self.metrics = AttemptMetrics("worker")
         self._clock = clock
-        self._rng = rng
         self._state_dir = StateDir(settings.state_dir)
         self._capacity = capacity()
         self.lane_sizes = settings.lane_sizes(self._capacity)
         self.store = SqliteStore(self._state_dir, clock, rng, self.metrics.store_call)
         self.doorbell = UnixDoorbell(self._state_dir)
+        self._host = LaneHost(self.store, self.doorbell, self._state_dir, self.metrics, clock, rng)
         self._supervisor = Supervisor(self._supervisor_settings(), self._state_dir, clock)
         self._health = HealthClient()
         self._resources = AsyncExitStack()
@@ -122,18 +120,11 @@ class Worker:
         await self._resources.aclose()
 
     def _assemble(self) -> None:
-        leases = LeaseKeeper(self.store, self.owner, self._clock, self.settings.lease_s)
-        services = RunServices(
-            store=self.store,
-            supervisor=self._supervisor,
-            doorbell=self.doorbell,
-            leases=leases,
-            decider=Decider(self._rng, self._state_dir.root),
-            metrics=self.metrics,
-            clock=self._clock,
-            log_bytes=self.settings.log_bytes,
+        settings = self.settings
+        services = self._host.services(
+            self.owner, self._supervisor, settings.lease_s, settings.log_bytes
         )
-        dispatch = DispatchSettings(owner=self.owner, lease_s=self.settings.lease_s)
+        dispatch = DispatchSettings(owner=self.owner, lease_s=settings.lease_s)
         self._dispatcher = Dispatcher(services, self._lanes(), dispatch)
         self._loops = [self._rescuing(), self._awaiting(), self._system_jobs()]
 

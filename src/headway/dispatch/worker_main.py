@@ -20,6 +20,7 @@ from collections.abc import Callable
 
 from headway.core.clock import SystemClock
 from headway.core.errors import HeadwayError
+from headway.core.json_log import log_as_json
 from headway.dispatch.worker import Worker
 from headway.dispatch.worker_settings import WorkerSettings
 
@@ -153,9 +154,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 def main() -> int:
     """Started by the API process."""
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    log_as_json()
     settings = WorkerSettings.model_validate_json(_first_line(_PARENT_FD))
     return run_worker(settings, _PARENT_FD)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -55,6 +56,8 @@ def _migrate(connection: sqlite3.Connection) -> None:
     from sqlalchemy import create_engine
     from sqlalchemy.pool import StaticPool
 
+    # It tells each of its plugins at level INFO; the server's log is not the place.
+    logging.getLogger("alembic").setLevel(logging.WARNING)
     config = Config()
     config.set_main_option("script_location", "headway.store:migrations")
     engine = create_engine("sqlite://", creator=lambda: connection, poolclass=StaticPool)
