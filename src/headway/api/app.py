@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 from headway import __version__
 from headway.api.artifact_routes import ArtifactRoutes
 from headway.api.body_limit import BodyLimit
-from headway.api.health_routes import HealthRoutes, NotReady
+from headway.api.health_routes import HealthRoutes
 from headway.api.job_access import JobAccess
 from headway.api.job_routes import JobRoutes
 from headway.api.limits import Limits
@@ -22,6 +22,7 @@ from headway.api.metrics import ApiMetrics, MetricsPage
 from headway.api.openapi import describe
 from headway.api.operation_routes import OperationRoutes
 from headway.api.problems import install_problem_handlers
+from headway.api.readiness import NotReady
 from headway.api.request_log import RequestLog
 from headway.api.submission import Submissions
 from headway.core.clock import Clock, SystemClock
@@ -45,7 +46,7 @@ class Collaborators:
     """What the API works with; all of it outlives the application.
 
     Attributes:
-        inline_registry: The metrics of the inline lane, which runs in this process.
+        attempts_registry: Metrics of the store and the inline lane in this process.
         worker_metrics: The worker process's metrics as text; None while there is no worker.
         not_ready: Why the server should be given no work; None when it should.
     """
@@ -59,7 +60,7 @@ class Collaborators:
     clock: Clock = field(default_factory=SystemClock)
     limits: Limits = field(default_factory=Limits)
     environment: EnvironmentPolicy = field(default_factory=EnvironmentPolicy)
-    inline_registry: CollectorRegistry | None = None
+    attempts_registry: CollectorRegistry | None = None
     worker_metrics: Callable[[], Awaitable[str | None]] = _no_worker
     not_ready: Callable[[], NotReady | None] = _always_ready
 
@@ -101,6 +102,6 @@ def _routes(
 
 def _metrics_page(parts: Collaborators) -> MetricsPage:
     registries = [parts.metrics.registry]
-    if parts.inline_registry is not None:
-        registries.append(parts.inline_registry)
+    if parts.attempts_registry is not None:
+        registries.append(parts.attempts_registry)
     return MetricsPage(parts.store, registries, parts.worker_metrics)

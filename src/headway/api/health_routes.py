@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import StrEnum
 
 from fastapi import APIRouter, Response
 from pydantic import BaseModel
 
 from headway.api.metrics import MetricsPage
 from headway.api.problems import Refusal, problem_answers
+from headway.api.readiness import NotReady
 
 METRICS_MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -18,13 +18,6 @@ class Health(BaseModel):
     """The process answers."""
 
     status: str = "ok"
-
-
-class NotReady(StrEnum):
-    """Why a server should be given no work."""
-
-    STARTING = "the worker process is starting"
-    STOPPING = "the server is stopping"
 
 
 class HealthRoutes:

@@ -19,7 +19,6 @@ from headway.store.values import Counts
 
 # From a no-op GET (0.3 ms) to the longest wait that a client may ask for.
 _REQUEST_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 300)
-_LAG_BUCKETS_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1)
 
 
 class ApiMetrics:
@@ -45,15 +44,9 @@ class ApiMetrics:
             "Jobs that a client waits for or follows right now.",
             registry=self.registry,
         )
-        self.loop_lag = Histogram(
-            "headway_event_loop_lag_seconds",
-            "How late the event loop ran a timer.",
-            buckets=_LAG_BUCKETS_S,
-            registry=self.registry,
-        )
-        self.worker_starts = Counter(
-            "headway_worker_starts",
-            "Times the worker process was started; above 1 it has died.",
+        self.worker_restarts = Gauge(
+            "headway_worker_restarts",
+            "Times the worker process died and was started again.",
             registry=self.registry,
         )
 

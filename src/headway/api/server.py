@@ -1,1 +1,177 @@
 """The life of a server process: start its parts in order, serve, and stop them in reverse."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import random
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from headway.api.limits import Limits
+from headway.api.listening import listening_socket, url_of
+from headway.api.live import LiveJobs
+from headway.api.readiness import NotReady
+from headway.api.serve_settings import ServeSettings
+from headway.api.server_lock import ServerLock
+from headway.core.clock import Clock, SystemClock
+from headway.core.statedir import StateDir
+from headway.dispatch.loop_lag import LoopLag
+from headway.dispatch.metrics import AttemptMetrics
+from headway.dispatch.metrics_socket import read_worker_metrics
+from headway.dispatch.unix_doorbell import UnixDoorbell
+from headway.dispatch.worker_process import WorkerProcess, WorkerStatus
+from headway.jobs.environment import EnvironmentPolicy
+from headway.jobs.registry import load_operations
+from headway.store.sqlite.store import SqliteStore
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+_LOG = logging.getLogger("headway.server")
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class Server:
+    """One server of a state directory; `run` is called once.
+
+    Args:
+        settings: How it is set up.
+        on_ready: Told the URL and the worker's lanes once jobs are taken and run.
+    """
+
+    def __init__(
+        self, settings: ServeSettings, on_ready: Callable[[str, WorkerStatus], None]
+    ) -> None:
+        self._settings = settings
+        self._on_ready = on_ready
+        self._clock: Clock = SystemClock()
+        self._state_dir = StateDir(settings.state_dir)
+        self._worker = WorkerProcess(settings.worker(), self._clock)
+        self._limits = Limits(body_bytes=settings.body_bytes)
+        self._stop_asked = asyncio.Event()
+        self._stop_now = asyncio.Event()
+
+    async def run(self) -> None:
+        """Serve until told to stop.
+
+        The first SIGTERM, Ctrl-C or hang-up drains: running attempts finish or are given back.
+        The second ends everything at once.
+
+        Raises:
+            ConfigError: another server uses the directory, the port is taken, an operation module
+                cannot be loaded, or the worker cannot work.
+        """
+        for number in _SIGNALS:
+            asyncio.get_running_loop().add_signal_handler(number, self.stop)
+        self._state_dir.create()
+        with ServerLock(self._state_dir.server_lock) as lock:
+            listening = listening_socket(self._settings.host, self._settings.port)
+            with contextlib.closing(listening):
+                lock.announce(url_of(listening))
+                async with AsyncExitStack() as parts:
+                    await self._serve(parts, listening)
+
+    def stop(self) -> None:
+        """Begin to drain; called again, end now."""
+        (self._stop_now if self._stop_asked.is_set() else self._stop_asked).set()
+
+    async def _serve(self, parts: AsyncExitStack, listening: socket.socket) -> None:
+        metrics = AttemptMetrics("api")
+        store = SqliteStore(self._state_dir, self._clock, random.Random(), metrics.store_call)
+        await store.open()
+        parts.push_async_callback(store.close)
+        doorbell = UnixDoorbell(self._state_dir)
+        await doorbell.open()
+        parts.push_async_callback(doorbell.close)
+        # The worker loads its modules in its own process while this one loads the web framework.
+        starting = await parts.enter_async_context(_background(self._worker.start()))
+        parts.push_async_callback(self._stop_worker)
+        await parts.enter_async_context(_background(LoopLag(self._clock, metrics.loop_lag).run()))
+        live = LiveJobs(store, doorbell, self._clock, self._limits.backup_poll_s)
+        app = self._app(store, doorbell, live, metrics)
+        await parts.enter_async_context(_answering(app, listening))
+        parts.callback(live.stop)
+        await self._until_stopped(starting, url_of(listening))
+
+    def _app(
+        self, store: SqliteStore, doorbell: UnixDoorbell, live: LiveJobs, metrics: AttemptMetrics
+    ) -> FastAPI:
+        # Imported here: FastAPI takes longer than everything that stands above.
+        from headway.api.app import Collaborators, create_app
+        from headway.api.metrics import ApiMetrics
+
+        own = ApiMetrics()
+        own.worker_restarts.set_function(lambda: self._worker.restarts)
+        parts = Collaborators(
+            registry=load_operations(*self._settings.operations),
+            store=store,
+            doorbell=doorbell,
+            state_dir=self._state_dir,
+            live=live,
+            metrics=own,
+            clock=self._clock,
+            limits=self._limits,
+            environment=EnvironmentPolicy(settable=self._settings.env_settable),
+            attempts_registry=metrics.registry,
+            worker_metrics=lambda: read_worker_metrics(self._state_dir),
+            not_ready=self._not_ready,
+        )
+        return create_app(parts)
+
+    async def _until_stopped(self, starting: asyncio.Task[WorkerStatus], url: str) -> None:
+        stop = asyncio.create_task(self._stop_asked.wait())
+        await asyncio.wait({starting, stop}, return_when=asyncio.FIRST_COMPLETED)
+        if starting.done():
+            self._on_ready(url, await starting)
+            # What was loaded is never garbage: a full collection over it takes 110 ms (trap 16).
+            gc.collect()
+            gc.freeze()
+        await stop
+        _LOG.info("stopping: running attempts finish or are given back")
+        # Still answering: whoever follows a draining job sees how it ends.
+        await self._stop_worker()
+
+    async def _stop_worker(self) -> None:
+        stopping = asyncio.create_task(self._worker.stop())
+        async with _background(self._stop_now.wait()) as now:
+            await asyncio.wait({stopping, now}, return_when=asyncio.FIRST_COMPLETED)
+            if not stopping.done():
+                self._worker.hurry()
+            await stopping
+
+    def _not_ready(self) -> NotReady | None:
+        if self._stop_asked.is_set():
+            return NotReady.STOPPING
+        return None if self._worker.ready else NotReady.STARTING
+
+
+@asynccontextmanager
+async def _background(work: Coroutine[Any, Any, Any]) -> AsyncIterator[asyncio.Task[Any]]:
+    """Run `work` beside the block; cancel it when the block is left."""
+    task = asyncio.create_task(work)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+@asynccontextmanager
+async def _answering(app: FastAPI, listening: socket.socket) -> AsyncIterator[None]:
+    """Answer requests while the block runs; then let those on their way be answered."""
+    from headway.api.web_server import WebServer
+
+    web = WebServer(app)
+    task = asyncio.create_task(web.serve([listening]))
+    try:
+        yield
+    finally:
+        web.should_exit = True
+        await task

@@ -14,6 +14,7 @@ from headway.api.problems import Refusal, field_problems
 from headway.client.models import FieldProblem, JobRequest, PreconditionSpec, SubmitOptions
 from headway.core.errors import ConfigError
 from headway.core.retry import RetryPolicy
+from headway.dispatch.preconditions import check_precondition
 from headway.jobs.environment import EnvironmentPolicy
 from headway.jobs.operation import Operation
 from headway.jobs.registry import Registry
@@ -144,13 +145,10 @@ class Submissions:
         )
 
     def _precondition(self, spec: PreconditionSpec, path: str) -> Precondition:
-        known = self._registry.precondition(spec.name)
-        if known is None:
-            raise _refused(f"{path}.name", f"there is no precondition {spec.name!r}")
         try:
-            known.check_parameters(dict(spec.arguments))
+            check_precondition(self._registry, spec.name, spec.arguments)
         except ConfigError as error:
-            raise _refused(f"{path}.arguments", str(error)) from None
+            raise _refused(path, str(error)) from None
         return Precondition(
             name=spec.name,
             arguments_json=_JSON.dump_json(spec.arguments).decode(),

@@ -13,6 +13,8 @@ _SECRET_NAME = re.compile(r"(?i)(authorization|token|secret|password|passwd|api[
 _SECRET_TEXT = re.compile(
     r"(?i)\b(bearer\s+|(?:token|secret|password|passwd|api[_-]?key)\s*[=:]\s*)[^\s,;&\"']+"
 )
+# They tell at every start what they are made of.
+_CHATTY = ("alembic", "uvicorn")
 REDACTED = "[redacted]"
 
 
@@ -49,6 +51,8 @@ def log_as_json(stream: TextIO | None = None, level: int = logging.INFO) -> None
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
+    for name in _CHATTY:
+        logging.getLogger(name).setLevel(max(level, logging.WARNING))
 
 
 def _clean(name: str, value: Any) -> Any:

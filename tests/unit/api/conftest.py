@@ -13,12 +13,12 @@ from typing import Any
 
 import httpx
 import pytest
-import uvicorn
 
 from headway.api.app import Collaborators, create_app
 from headway.api.limits import Limits
 from headway.api.listening import listening_socket, url_of
 from headway.api.live import LiveJobs
+from headway.api.web_server import WebServer
 from headway.core.clock import SystemClock
 from headway.core.statedir import StateDir
 from headway.core.states import Outcome
@@ -102,11 +102,8 @@ async def running_api(directory: Path, limits: Limits) -> AsyncIterator[Api]:
 
 @asynccontextmanager
 async def serving(app: Any, listening: socket.socket) -> AsyncIterator[None]:
-    config = uvicorn.Config(
-        app, lifespan="off", log_config=None, access_log=False, timeout_graceful_shutdown=2
-    )
-    server = uvicorn.Server(config)
-    task = asyncio.create_task(server._serve([listening]))
+    server = WebServer(app)
+    task = asyncio.create_task(server.serve([listening]))
     try:
         yield
     finally:

@@ -64,10 +64,10 @@ async def test_an_operation_without_required_input_needs_none(api: Any) -> None:
         ({"input": TRAIN, "config": {"precision": 8}}, "config.precision"),
         ({"input": TRAIN, "labels": {"a": 1}}, "labels.a"),
         ({"input": TRAIN, "labels": {"a": "nul\x00"}}, "labels.a"),
-        ({"input": TRAIN, "preconditions": [{"name": "moon_full"}]}, "preconditions.0.name"),
+        ({"input": TRAIN, "preconditions": [{"name": "moon_full"}]}, "preconditions.0"),
         (
             {"input": TRAIN, "preconditions": [{"name": "gpu_free", "arguments": {"x": 1}}]},
-            "preconditions.0.arguments",
+            "preconditions.0",
         ),
     ],
 )

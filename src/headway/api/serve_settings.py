@@ -1,0 +1,123 @@
+"""How a server is set up: by file, by environment, by flags."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import Field, ValidationError
+
+from headway.client.address import DEFAULT_PORT
+from headway.core.errors import ConfigError
+from headway.core.spec import SpecModel
+from headway.core.states import Lane
+from headway.dispatch.worker_settings import LaneOverride, RetentionSettings, WorkerSettings
+from headway.jobs.environment import SETTABLE
+
+
+class ServeSettings(SpecModel):
+    """Everything about a server; the fields that a worker shares mean the same there.
+
+    Attributes:
+        operations: Modules, or paths of .py files, with operations.
+        host: Loopback, as long as there are no access tokens.
+        port: 0 takes any free one.
+        inline_threads: Most threads of the inline lane.
+        env_settable: Environment variables that jobs may set; names may end in `*`.
+        body_bytes: Largest request body.
+    """
+
+    operations: tuple[str, ...] = Field(min_length=1)
+    state_dir: Path
+    host: str = "127.0.0.1"
+    port: int = Field(default=DEFAULT_PORT, ge=0, le=65535)
+    lanes: dict[Lane, LaneOverride] = Field(default_factory=dict)
+    inline_threads: int = Field(default=128, ge=1, le=10_000)
+    lease_s: float = Field(default=15.0, gt=0)
+    drain_s: float = Field(default=30.0, ge=0)
+    drain_grace_s: float = Field(default=5.0, ge=0)
+    log_bytes: int | None = Field(default=None, gt=0)
+    retention: RetentionSettings = RetentionSettings()
+    env_settable: tuple[str, ...] = SETTABLE
+    body_bytes: int = Field(default=8 * 1024 * 1024, ge=1024)
+
+    def worker(self) -> WorkerSettings:
+        """The part that the worker process needs."""
+        return WorkerSettings(
+            state_dir=self.state_dir,
+            operations=self.operations,
+            lanes=self.lanes,
+            lease_s=self.lease_s,
+            drain_s=self.drain_s,
+            drain_grace_s=self.drain_grace_s,
+            log_bytes=self.log_bytes,
+            retention=self.retention,
+        )
+
+
+def settings_from(config: Path | None, flags: Mapping[str, Any]) -> ServeSettings:
+    """The settings of a server: a file's, with the flags that were given laid over it.
+
+    Args:
+        config: A YAML file, or None.
+        flags: Fields by name; None means that the flag was not given.
+
+    Raises:
+        ConfigError: a field is wrong; the text names it.
+    """
+    fields = {} if config is None else _fields_of(config)
+    fields.update({name: value for name, value in flags.items() if value not in (None, (), {})})
+    fields.setdefault("state_dir", default_state_dir(os.environ))
+    if isinstance(fields.get("operations"), list | tuple):
+        fields["operations"] = [_absolute(str(each)) for each in fields["operations"]]
+    try:
+        return ServeSettings.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ConfigError(f"{where}: {first['msg']}") from None
+
+
+def default_state_dir(environ: Mapping[str, str]) -> Path:
+    """Where the state is when nothing else is said, after the XDG base directory specification."""
+    base = environ.get("XDG_STATE_HOME") or Path(environ.get("HOME", "~")) / ".local" / "state"
+    return Path(base).expanduser() / "headway"
+
+
+def lane_overrides(texts: Mapping[Lane, str | None]) -> dict[Lane, LaneOverride]:
+    """Lane sizes as flags write them: `4` (guaranteed) or `4+2` (guaranteed + burst).
+
+    Raises:
+        ConfigError: one is written otherwise.
+    """
+    return {lane: _lane(lane, text) for lane, text in texts.items() if text is not None}
+
+
+def _absolute(module: str) -> str:
+    # Job processes have another working directory than the person who wrote the path.
+    return str(Path(module).absolute()) if module.endswith(".py") else module
+
+
+def _lane(lane: Lane, text: str) -> LaneOverride:
+    guaranteed, plus, burst = text.partition("+")
+    try:
+        return LaneOverride(guaranteed=int(guaranteed), burst=int(burst) if plus else None)
+    except ValueError:
+        raise ConfigError(f"--{lane} {text!r}: write 4, or 4+2 for 2 more in bursts") from None
+
+
+def _fields_of(config: Path) -> dict[str, Any]:
+    try:
+        loaded = yaml.safe_load(config.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read {config}: {error.strerror}") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{config} is not YAML: {error}") from error
+    if loaded is None:
+        return {}
+    if not isinstance(loaded, dict):
+        raise ConfigError(f"{config} must hold names and values")
+    return loaded

@@ -1,0 +1,78 @@
+"""`headway serve`: the API and its worker, until told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from headway.core.states import Lane
+
+if TYPE_CHECKING:
+    from headway.dispatch.worker_process import WorkerStatus
+
+
+@click.command("serve")
+@click.option(
+    "--operations", multiple=True, metavar="MODULE|FILE.py",
+    help="Where the operations are; repeatable.",
+)  # fmt: skip
+@click.option("--host", help="Loopback address to listen on.  [default: 127.0.0.1]")
+@click.option("--port", type=click.IntRange(0, 65535), help="0 takes any.  [default: 8484]")
+@click.option(
+    "--state-dir", type=click.Path(file_okay=False, path_type=Path), envvar="HEADWAY_STATE_DIR",
+    help="Jobs, logs and artifacts.  [default: ~/.local/state/headway]",
+)  # fmt: skip
+@click.option("--long", metavar="N[+BURST]", envvar="HEADWAY_LONG", help="Slots for long jobs.")
+@click.option("--short", metavar="N[+BURST]", envvar="HEADWAY_SHORT", help="Slots for short jobs.")
+@click.option(
+    "--inline-threads", type=click.IntRange(min=1), envvar="HEADWAY_INLINE_THREADS",
+    help="Most threads of the inline lane.  [default: 128]",
+)  # fmt: skip
+@click.option("--drain-s", type=click.FloatRange(min=0), help="Longest drain.  [default: 30]")
+@click.option(
+    "--config", type=click.Path(dir_okay=False, path_type=Path), envvar="HEADWAY_CONFIG",
+    help="YAML file with these and more settings; flags go over it.",
+)  # fmt: skip
+def serve_command(config: Path | None, long: str | None, short: str | None, **flags: Any) -> None:
+    """Run the job server: submit jobs to it by REST, SDK or `headway submit`.
+
+    SIGTERM and Ctrl-C let running attempts finish or give them back; a second one ends at once.
+    """
+    from headway.api.serve_settings import lane_overrides, settings_from
+    from headway.api.server import Server
+    from headway.core.json_log import log_as_json
+    from headway.core.loops import event_loop_factory
+
+    lanes = lane_overrides({Lane.LONG: long, Lane.SHORT: short})
+    settings = settings_from(config, {**flags, "lanes": lanes})
+    log_as_json()
+    _set_title()
+    # As `python -m` has it: a module beside the person who starts the server can be named.
+    sys.path.insert(0, os.getcwd())
+
+    def ready(url: str, worker: WorkerStatus) -> None:
+        click.echo(f"Headway is ready at {url} ({_lanes(worker.lanes)}; {settings.state_dir})")
+
+    async def serve() -> None:
+        await Server(settings, ready).run()
+
+    with asyncio.Runner(loop_factory=event_loop_factory()) as runner:
+        runner.run(serve())
+
+
+def _lanes(lanes: Mapping[str, Mapping[str, int]]) -> str:
+    return ", ".join(
+        f"{name} lane {size['guaranteed']}+{size['burst']}" for name, size in lanes.items()
+    )
+
+
+def _set_title() -> None:
+    import setproctitle
+
+    setproctitle.setproctitle("headway: server")

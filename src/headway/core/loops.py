@@ -1,0 +1,16 @@
+"""Which event loop Headway's processes run on."""
+
+from __future__ import annotations
+
+from asyncio import AbstractEventLoop
+from collections.abc import Callable
+
+
+def event_loop_factory() -> Callable[[], AbstractEventLoop] | None:
+    """uvloop's where it is installed, else None: asyncio's own."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    factory: Callable[[], AbstractEventLoop] = uvloop.new_event_loop
+    return factory
