@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -80,17 +81,31 @@ def sim(tmp_path: Path) -> Iterator[SimFactory]:
     A keyword is an option of `headway sim`: underscores become dashes, a list repeats the option,
     True is a bare flag. Each server is a process of its own on a free port and ends with the test.
     """
+    with _factory(tmp_path) as start:
+        yield start
+
+
+@pytest.fixture(scope="module")
+def module_sim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimFactory]:
+    """Like `sim`, for servers that the tests of a module share."""
+    with _factory(tmp_path_factory.mktemp("sim")) as start:
+        yield start
+
+
+@contextmanager
+def _factory(directory: Path) -> Iterator[SimFactory]:
     handles: list[SimHandle] = []
 
     def start(**options: Any) -> SimHandle:
-        truth_path = tmp_path / f"truth-{len(handles)}.jsonl"
-        handle = _start(options, truth_path)
+        handle = _start(options, directory / f"truth-{len(handles)}.jsonl")
         handles.append(handle)
         return handle
 
-    yield start
-    for handle in handles:
-        handle.stop()
+    try:
+        yield start
+    finally:
+        for handle in handles:
+            handle.stop()
 
 
 def _start(options: dict[str, Any], truth_path: Path) -> SimHandle:

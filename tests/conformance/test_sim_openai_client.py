@@ -31,13 +31,17 @@ WEATHER: Any = {
 Connect = Callable[..., OpenAI]
 
 
-@pytest.fixture
-def connect(sim: Any) -> Iterator[Connect]:
-    """Starts a server with the given options and returns a client of it."""
+@pytest.fixture(scope="module")
+def connect(module_sim: Any) -> Iterator[Connect]:
+    """A client of a server with the given options; equal options share a server."""
+    servers: dict[str, Any] = {}
     clients: list[OpenAI] = []
 
     def start(**options: Any) -> OpenAI:
-        server = sim(**options)
+        key = repr(sorted(options.items()))
+        if key not in servers:
+            servers[key] = module_sim(**options)
+        server = servers[key]
         clients.append(OpenAI(base_url=f"{server.url}/v1", api_key="key", max_retries=0))
         return clients[-1]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 
@@ -20,20 +20,24 @@ HEADER = b"x-sim-fault"
 _Number = TypeVar("_Number", int, float)
 
 
+_Position = Annotated[int, msgspec.Meta(ge=0)]
+_Seconds = Annotated[float, msgspec.Meta(ge=0)]
+
+
 class Faults(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that goes wrong with one reply. Positions count output tokens before it."""
 
-    status: int | None = None
-    retry_after_s: float | None = None
+    status: Annotated[int, msgspec.Meta(ge=100, le=599)] | None = None
+    retry_after_s: _Seconds | None = None
     html: bool = False
-    stall_at: int | None = None
-    stall_s: float = 0.0
-    reset_at: int | None = None
-    close_at: int | None = None
-    error_event_at: int | None = None
-    malformed_at: int | None = None
-    close_idle_s: float | None = None
-    tokens_per_chunk: int = 1
+    stall_at: _Position | None = None
+    stall_s: _Seconds = 0.0
+    reset_at: _Position | None = None
+    close_at: _Position | None = None
+    error_event_at: _Position | None = None
+    malformed_at: _Position | None = None
+    close_idle_s: _Seconds | None = None
+    tokens_per_chunk: Annotated[int, msgspec.Meta(ge=1)] = 1
     role_first: bool = False
     usage: bool = True
     done: bool = True
@@ -122,7 +126,7 @@ def parse_faults(text: str) -> Faults:
         if selectors:
             raise ConfigError(f"a header strikes its own request; drop {', '.join(selectors)}")
         fields |= part_fields
-    return Faults(**fields)  # type: ignore[arg-type]  # the tables above give each its type
+    return _build(fields)
 
 
 def parse_rule(text: str) -> FaultRule:
@@ -135,6 +139,7 @@ def parse_rule(text: str) -> FaultRule:
         ConfigError: as for `parse_faults`.
     """
     fields, selectors = _parse_one(text.strip())
+    _build(fields)  # refuses at the start what could not strike later
     rate = _read("rate", selectors.get("rate", "1"), float)
     every = _read("every", selectors.get("every", "1"), int)
     first = _read("first", selectors["first"], int) if "first" in selectors else None
@@ -176,7 +181,14 @@ class FaultPlan:
                 fields |= rule.fields
         self._requests += 1
         self._generations += generates
-        return Faults(**fields) if fields else NO_FAULTS  # type: ignore[arg-type]  # as above
+        return _build(fields) if fields else NO_FAULTS
+
+
+def _build(fields: dict[str, object]) -> Faults:
+    try:
+        return msgspec.convert(fields, Faults)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"a fault has an impossible value: {error}") from error
 
 
 def _parse_one(text: str) -> tuple[dict[str, object], dict[str, str]]:

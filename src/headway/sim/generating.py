@@ -109,6 +109,10 @@ class Generating:
 
         return answer
 
+    def in_flight(self) -> int:
+        """How many generations are under way."""
+        return len(self._under_way)
+
     def abandon_all(self) -> None:
         """End the account of every generation under way."""
         for delivery in list(self._under_way):

@@ -18,10 +18,14 @@ class SimMetrics:
 
     Args:
         statistics: Reads the engine's state.
+        in_flight: Reads how many requests have not ended.
     """
 
-    def __init__(self, statistics: Callable[[], BatchingStatistics]) -> None:
+    def __init__(
+        self, statistics: Callable[[], BatchingStatistics], in_flight: Callable[[], int]
+    ) -> None:
         self._statistics = statistics
+        self._in_flight = in_flight
         self._ended: Counter[tuple[str, int, str]] = Counter()
         self._prompt_tokens = 0
         self._output_tokens = 0
@@ -41,6 +45,7 @@ class SimMetrics:
         state = self._statistics()
         lines: list[str] = []
         for name, kind, text, value in (
+            ("requests_in_flight", "gauge", "Requests that have not ended.", self._in_flight()),
             ("requests_running", "gauge", "Sequences in the batch.", state.running),
             ("requests_waiting", "gauge", "Sequences in the queue.", state.waiting),
             ("kv_cache_usage_ratio", "gauge", "Held share of the blocks.", state.kv_usage_ratio),

@@ -41,12 +41,12 @@ class Simulation:
         self.timer = PreciseTimer(loop)
         self.truth_log = TruthLog(options.truth_log)
         engine = _make_engine(options, self.timer)
-        self._metrics = SimMetrics(engine.statistics)
         self._freezer = Freezer(options.freezes, self.timer)
         planner = ReplyPlanner(options.reply, options.seed)
         self._generating = Generating(
             planner, engine, self.timer, self._account, self._freezer.first_request
         )
+        self._metrics = SimMetrics(engine.statistics, self._generating.in_flight)
         routes = self._routes(options)
         self.service = SimService(routes, plan, self.timer, options.listen.api_key)
 
