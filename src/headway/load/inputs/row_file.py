@@ -7,14 +7,15 @@ of a mapped 1 GB file would count as the worker's own memory.
 from __future__ import annotations
 
 import os
-from array import array
+import struct
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO, Self
 
 import msgspec
 
-_ENTRY_BYTES = 16  # two unsigned 64-bit numbers: where the row starts, how long it is
+_ENTRY = struct.Struct("<QQ")
+"""An entry of the index: where the row starts, how long it is."""
 
 
 class RowFile(msgspec.Struct, frozen=True):
@@ -46,7 +47,7 @@ class RowWriter:
     def append(self, row: bytes) -> None:
         """Add one row of JSON (without a line break in it)."""
         self._data.write(row + b"\n")
-        array("Q", (self._position, len(row))).tofile(self._index)
+        self._index.write(_ENTRY.pack(self._position, len(row)))
         self._position += len(row) + 1
         self._count += 1
 
@@ -66,8 +67,8 @@ class RowWriter:
         entries = self._index_path.read_bytes()
         with self._index_path.open("wb") as index:
             for position in order:
-                start = position * _ENTRY_BYTES
-                index.write(entries[start : start + _ENTRY_BYTES])
+                start = position * _ENTRY.size
+                index.write(entries[start : start + _ENTRY.size])
 
 
 class RowReader:
@@ -82,8 +83,9 @@ class RowReader:
     def __getitem__(self, position: int) -> bytes:
         if not 0 <= position < self.count:
             raise IndexError(position)
-        entry = array("Q", os.pread(self._index, _ENTRY_BYTES, position * _ENTRY_BYTES))
-        return os.pread(self._data, entry[1], entry[0])
+        entry = os.pread(self._index, _ENTRY.size, position * _ENTRY.size)
+        start, length = _ENTRY.unpack(entry)
+        return os.pread(self._data, length, start)
 
     def close(self) -> None:
         """Close the files; safe to call twice."""

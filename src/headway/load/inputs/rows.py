@@ -7,8 +7,6 @@ only what makes the whole file unreadable is raised.
 from __future__ import annotations
 
 import csv
-import mmap
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple
@@ -16,6 +14,7 @@ from typing import Any, BinaryIO, Literal, NamedTuple
 import msgspec
 
 from headway.core.errors import ConfigError, InputError
+from headway.load.inputs.json_array import ArrayElements, ArrayError
 
 FileFormat = Literal["jsonl", "csv", "text", "parquet"]
 
@@ -139,7 +138,7 @@ def _read_json(path: Path) -> Rows:
             yield Unusable(number, _TOO_LONG) if line is None else _json_row(number, line)
 
 
-def _json_row(place: int, text: bytes | msgspec.Raw) -> Row | Unusable:
+def _json_row(place: int, text: bytes) -> Row | Unusable:
     try:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -175,24 +174,11 @@ def _is_messages(value: Any) -> bool:
 
 
 def _read_array(path: Path, file: BinaryIO) -> Rows:
-    # Raw elements refer to the mapping, so a 1 GB array costs no memory of our own. The mapping
-    # is closed by the last of them: closing it here would fail while one is held.
-    data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    start = 3 if data[:3] == b"\xef\xbb\xbf" else 0
     try:
-        elements = msgspec.json.decode(memoryview(data)[start:], type=list[msgspec.Raw])
-    except (msgspec.DecodeError, RecursionError) as error:
-        where = _line_of(data, start, str(error))
-        raise InputError(f"{path}{where} is not part of a JSON array: {error}") from error
-    for place, element in enumerate(elements, start=1):
-        yield _json_row(place, element)
-
-
-def _line_of(data: mmap.mmap, start: int, message: str) -> str:
-    position = re.search(r"\(byte (\d+)\)", message)
-    if position is None:
-        return ""
-    return f" line {data[: start + int(position[1])].count(10) + 1}"
+        for place, element in enumerate(ArrayElements(file), start=1):
+            yield _json_row(place, element)
+    except ArrayError as error:
+        raise InputError(f"{path} begins as a JSON array but is none: {error}") from error
 
 
 # --- CSV and text --------------------------------------------------------------------------------

@@ -61,9 +61,22 @@ def test_a_json_array_on_one_line_is_one_too(file: Path) -> None:
     assert read(file, b'[{"a": 1}, {"a": 2}]', "jsonl") == [Row(1, {"a": 1}), Row(2, {"a": 2})]
 
 
-def test_a_broken_json_array_is_refused_with_its_line(file: Path) -> None:
-    with pytest.raises(InputError, match="data line 3 is not part of a JSON array"):
-        read(file, b'[\n{"a": 1},\n{"a": 2]\n', "jsonl")
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b'[\n{"a": 1},\n{"a": 2]\n', "line 3: an element is not JSON"),
+        (b'[\n{"a": 1},\n{"a": 2}\n', "line 4: expected , or ], found the end"),
+        (b'[\n{"a": 1}\n{"a": 2}]', "line 3: expected , or ], found {"),
+        (b'[{"a": 1}]\n[', "line 2: something follows"),
+        (b"[" * 100_000, "not JSON"),
+    ],
+)
+def test_a_broken_json_array_is_refused_with_its_line(
+    file: Path, content: bytes, reason: str
+) -> None:
+    with pytest.raises(InputError, match="begins as a JSON array") as refused:
+        read(file, content, "jsonl")
+    assert reason in str(refused.value)
 
 
 def test_csv_cells_may_hold_line_breaks_and_lines_keep_their_numbers(file: Path) -> None:
