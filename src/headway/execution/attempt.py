@@ -290,7 +290,7 @@ class AttemptObserver(Protocol):
     """
 
     def may_write(self) -> bool:
-        """False once the lease is over: then no log and no artifact may be written (J5)."""
+        """False while the lease is over: then nothing is written to the log (J5)."""
 
     def on_started(self, pid: int) -> None:
         """The function was entered in process `pid`."""

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from headway.core.clock import monotonic_ns
 from headway.core.errors import ConfigError
+from headway.core.failure import ErrorInfo
 from headway.execution.cancel_gate import CancelGate
 from headway.execution.channel import JobChannel
 from headway.execution.debug_log import close_logger, debug_logger
@@ -38,7 +39,7 @@ from headway.execution.surroundings import Surroundings
 from headway.jobs import invocation
 from headway.jobs.artifacts import Artifact, ArtifactDir
 from headway.jobs.context import AttemptPlace, JobContext, enter_job
-from headway.jobs.describe import describe
+from headway.jobs.describe import describe, type_name
 from headway.jobs.operation import Operation
 from headway.jobs.registry import Registry
 
@@ -135,7 +136,9 @@ class JobProcess:
             request = invocation.parse_request(operation, start.request)
             job = self._context(operation, start, environment)
         except Exception as error:  # noqa: BLE001 - validators run the author's code
-            return GaveError(describe(error), False, False), monotonic_ns()
+            # Its traceback would show Headway's code only.
+            info = ErrorInfo(type_name(type(error)), str(error))
+            return GaveError(info, False, False), monotonic_ns()
         value, raised = self._call(operation, job, request)
         returned_ns = monotonic_ns()
         close_logger(job.log)

@@ -21,6 +21,7 @@ NOTICE_S = 0.005
 """Growth is told at once, then at most this often."""
 DRAIN_LIMIT_S = 2.0
 READS_PER_TURN = 4
+HOLD_S = 0.05
 
 _CUT = b"\n[headway: the log was cut here: it reached its limit of %d bytes]\n"
 _LOST = b"\n[headway: %d bytes were lost here: %s]\n"
@@ -32,7 +33,8 @@ class LogRules:
 
     Attributes:
         limit_bytes: Size at which the log is cut.
-        may_write: False once the attempt's lease is over; then nothing is written any more.
+        may_write: False while the attempt's lease is over: the pump then holds still, because the
+            lease may yet be renewed.
         on_growth: Told the new size, coalesced.
     """
 
@@ -58,6 +60,7 @@ class LogPump:
         self._discarded = 0
         self._unmarked = 0
         self._why = ""
+        self._cut = False
         self._complete = True
         self._finishing = False
         self._notice: asyncio.TimerHandle | None = None
@@ -75,7 +78,11 @@ class LogPump:
         return writer
 
     async def finish(self) -> LogSummary:
-        """Read to the end of the pipe, or until DRAIN_LIMIT_S when a survivor holds it open."""
+        """Read to the end of the pipe.
+
+        It stops after DRAIN_LIMIT_S when a survivor holds the pipe open, or when the attempt may
+        not write: what is left then is dropped.
+        """
         self._finishing = True
         self._wake()
         # Not waiting for anything here: only letting others have their turn.
@@ -95,9 +102,13 @@ class LogPump:
                 break
         else:
             return
-        if self._reader is not None and not self._finishing:
-            self._loop.remove_reader(self._reader)
-            self._rest = self._loop.call_later(REST_S, self._wake)
+        if self._reader is not None and not (self._finishing or self._rest):
+            self._pause(REST_S)
+
+    def _pause(self, seconds: float) -> None:
+        assert self._reader is not None
+        self._loop.remove_reader(self._reader)
+        self._rest = self._loop.call_later(seconds, self._wake)
 
     def _wake(self) -> None:
         if self._rest is not None:
@@ -110,6 +121,9 @@ class LogPump:
         """Move one buffer; returns its size, 0 when there is nothing now or ever."""
         if self._reader is None:
             return 0
+        if not self._rules.may_write():
+            self._pause(HOLD_S)
+            return 0
         try:
             data = os.read(self._reader, READ_BYTES)
         except BlockingIOError:
@@ -121,21 +135,22 @@ class LogPump:
         return len(data)
 
     def _append(self, data: bytes) -> None:
-        if not self._rules.may_write():
-            self._discard(data, "")
-            return
         if self._unmarked and not self._mark_loss():
-            self._discard(data, "")
-            return
-        room = self._rules.limit_bytes - self._size
-        if room <= 0:
             self._discarded += len(data)
+            self._unmarked += len(data)
             return
-        self._write(data[:room])
+        room = 0 if self._cut else max(0, self._rules.limit_bytes - self._size)
+        if room:
+            self._write(data[:room])
         if len(data) > room:
             self._discarded += len(data) - room
-            self._write(_CUT % self._rules.limit_bytes)
+            self._mark_cut()
         self._tell()
+
+    def _mark_cut(self) -> None:
+        if not self._cut:
+            self._cut = True
+            self._write(_CUT % self._rules.limit_bytes)
 
     def _write(self, data: bytes) -> bool:
         view = memoryview(data)
@@ -146,22 +161,20 @@ class LogPump:
                 view = view[written:]
         except OSError as error:
             # A full disk costs log, never the job or its supervisor; a mark follows when it can.
-            self._discard(view, error.strerror or str(error))
+            self._why = error.strerror or str(error)
+            self._complete = False
+            self._discarded += len(view)
+            self._unmarked += len(view)
             return False
         return True
 
-    def _discard(self, data: bytes | memoryview, why: str) -> None:
-        self._discarded += len(data)
-        self._complete = False
-        if why:
-            self._why = why
-            self._unmarked += len(data)
-
     def _mark_loss(self) -> bool:
         lost, self._unmarked = self._unmarked, 0
+        discarded = self._discarded
         if self._write(_LOST % (lost, self._why.encode())):
             return True
-        self._unmarked = lost
+        # The mark itself is no output that was lost.
+        self._unmarked, self._discarded = lost, discarded
         return False
 
     def _opened(self) -> int:
@@ -176,15 +189,14 @@ class LogPump:
         return self._file
 
     def _tell(self) -> None:
-        if self._notice is None:
+        if self._notice is None and self._size > self._told:
             self._told = self._size
             self._rules.on_growth(self._size)
             self._notice = self._loop.call_later(NOTICE_S, self._tell_later)
 
     def _tell_later(self) -> None:
         self._notice = None
-        if self._size > self._told:
-            self._tell()
+        self._tell()
 
     def _close_reader(self) -> None:
         if self._reader is not None:

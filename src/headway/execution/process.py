@@ -225,3 +225,7 @@ class JobProcessHandle:
     def dismiss(self) -> None:
         """Hang up: an idle process ends by itself."""
         self._hang_up()
+
+    def close(self) -> None:
+        """Let go of the process, dead or not."""
+        self._died(Exit(None))

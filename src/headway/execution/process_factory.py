@@ -23,7 +23,7 @@ from headway.execution.linux import is_subreaper, process_name, set_subreaper
 from headway.execution.messages import Exited
 from headway.execution.process import JobProcessHandle
 from headway.execution.settings import SupervisorSettings
-from headway.execution.surroundings import COLOURS, THREAD_LIMITS
+from headway.execution.surroundings import THREAD_LIMITS
 
 log = logging.getLogger(__name__)
 
@@ -59,10 +59,10 @@ class ProcessFactory:
         self._open_groups()
         try:
             self._forkserver = await self._new_forkserver()
+            self.killer = self._choose_killer()
         except BaseException:
-            self._close_groups()
+            await self.close()
             raise
-        self.killer = self._choose_killer()
 
     def current(self) -> Forkserver:
         """The living forkserver.
@@ -115,7 +115,8 @@ class ProcessFactory:
         if self._forkserver is not None:
             await self._forkserver.close()
         for process in self.processes:
-            process.dismiss()
+            process.close()
+        self._processes.clear()
         self._close_groups()
         if not self._was_subreaper:
             set_subreaper(False)
@@ -177,7 +178,6 @@ class ProcessFactory:
     def _setup(self) -> ForkserverSetup:
         environment = {
             **self._settings.environment.base(os.environ),
-            **COLOURS,
             **dict.fromkeys(THREAD_LIMITS, str(self._settings.threads_per_job)),
             # setproctitle would overwrite the environment that /proc shows.
             "SPT_NOENV": "1",

@@ -327,8 +327,7 @@ class RunningAttempt:
             case ProgressMade(fraction, text, numbers):
                 self._progress.put(Progress(fraction, text, numbers))
             case ArtifactMade(artifact):
-                if self._observer.may_write():
-                    self._observer.on_artifact(artifact)
+                self._observer.on_artifact(artifact)
             case ResultChunk(data):
                 self._result.add(data)
 
