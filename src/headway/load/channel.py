@@ -37,13 +37,17 @@ class Channel:
         self._unsent = bytearray()
         self._drained: asyncio.Event = asyncio.Event()
         self._drained.set()
-        self._closed = False
+        self._closed = asyncio.Event()
         self._loop.add_reader(sock.fileno(), self._read)
 
     @property
     def is_closed(self) -> bool:
         """True after the peer closed or `close` was called."""
-        return self._closed
+        return self._closed.is_set()
+
+    async def wait_closed(self) -> None:
+        """Wait until everything that the peer sent was read and it has closed."""
+        await self._closed.wait()
 
     @property
     def over_high_water(self) -> bool:
@@ -52,7 +56,7 @@ class Channel:
 
     def send(self, payload: bytes) -> None:
         """Queue one frame; what the socket takes at once is written at once."""
-        if self._closed:
+        if self.is_closed:
             return
         was_empty = not self._unsent
         self._unsent += encode_frame(payload)
@@ -65,9 +69,9 @@ class Channel:
 
     def close(self) -> None:
         """Close at once; safe to call twice. `on_closed` is not called."""
-        if self._closed:
+        if self.is_closed:
             return
-        self._closed = True
+        self._closed.set()
         self._loop.remove_reader(self._sock.fileno())
         self._stop_writing()
         self._sock.close()
@@ -85,7 +89,7 @@ class Channel:
         try:
             for payload in self._decoder.feed(data):
                 self._on_message(payload)
-                if self._closed:
+                if self.is_closed:
                     return
         except InternalError:
             self._peer_closed()  # Broken framing cannot be repaired: as good as a dead peer.

@@ -8,6 +8,7 @@ read to the end first, so that nothing finished is called lost.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
@@ -54,22 +55,18 @@ class Deadlines(msgspec.Struct, frozen=True, kw_only=True):
     silence_s: float = 10.0
 
 
-class FleetSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What every worker is told, and how long it may take.
+class RunSetup(msgspec.Struct, frozen=True, kw_only=True):
+    """What every worker is told of the run.
 
     Attributes:
         spec_json: The RunSpec as JSON.
         recipe: The inputs' recipe as msgpack.
-        log: File that takes the workers' standard error.
         observe: Whether somebody watches single requests.
-        deadlines: How long workers may take.
     """
 
     spec_json: bytes
     recipe: bytes
-    log: Path
     observe: bool = False
-    deadlines: Deadlines = Deadlines()
 
 
 class FleetListener(Protocol):
@@ -87,7 +84,7 @@ class FleetListener(Protocol):
 class WorkerProcess:
     """One worker: its process, its channel, and what is known of it."""
 
-    def __init__(self, number: int, settings: FleetSettings, clock: Clock) -> None:
+    def __init__(self, number: int, log: Path, clock: Clock) -> None:
         self.number = number
         self._clock = clock
         self._decoder = decoder_for_parent()
@@ -98,7 +95,7 @@ class WorkerProcess:
         self.last_words: str | None = None
         ours, theirs = socket.socketpair()
         with theirs:
-            self.process = _start_process(theirs, settings.log)
+            self.process = _start_process(theirs, log)
         self.channel = Channel(ours, self._received, lambda: self.on_closed(self))
 
     def send(self, message: ToWorker) -> None:
@@ -126,10 +123,9 @@ class WorkerProcess:
 
     async def last_words_heard(self, deadline_s: float) -> None:
         """Wait until the process has ended and all that it sent was read."""
-        deadline_ns = self._clock.monotonic_ns() + int(deadline_s * NS_PER_S)
-        await self.reap(deadline_s)
-        while not self.channel.is_closed and self._clock.monotonic_ns() < deadline_ns:
-            await asyncio.sleep(_REAP_POLL_S)
+        if await self.reap(deadline_s):
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.channel.wait_closed(), deadline_s)
 
     def cause_of_death(self) -> str:
         """How it ended, in a few words."""
@@ -154,17 +150,21 @@ class Fleet:
     """All workers of a run.
 
     Args:
-        settings: What workers are told.
+        log: File that takes the workers' standard error.
+        deadlines: How long workers may take.
         clock: The host's clock.
         listener: Hears the workers once they are ready.
     """
 
-    def __init__(self, settings: FleetSettings, clock: Clock, listener: FleetListener) -> None:
-        self._settings = settings
+    def __init__(
+        self, log: Path, deadlines: Deadlines, clock: Clock, listener: FleetListener
+    ) -> None:
+        self._log = log
+        self._deadlines = deadlines
         self._clock = clock
         self._listener = listener
         self._workers: dict[int, WorkerProcess] = {}
-        self._ready: dict[int, asyncio.Future[TargetInfo]] = {}
+        self._starting: dict[int, asyncio.Future[TargetInfo]] = {}
         self._deaths: set[asyncio.Task[None]] = set()
         self._watching: asyncio.Task[None] | None = None
         self._closing = False
@@ -174,27 +174,34 @@ class Fleet:
         """The workers that live, in order."""
         return [self._workers[number] for number in sorted(self._workers)]
 
-    async def start(self, count: int) -> TargetInfo:
+    def spawn(self, count: int) -> None:
+        """Start processes until there are `count`; they load what they need meanwhile."""
+        for number in range(count):
+            if number not in self._workers:
+                self._spawn_one(number)
+
+    async def start(self, count: int, setup: RunSetup) -> TargetInfo:
         """Bring the fleet to `count` ready workers: the barrier before a stage.
 
         Returns:
-            What a worker learned of the target (the workers that were there already: empty).
+            What a worker learned of the target (from the workers that were there: nothing).
 
         Raises:
             ConfigError, TargetError, WorkerLost: a worker cannot work; all are ended first.
         """
         if self._watching is None:
             self._watching = asyncio.get_running_loop().create_task(self._watch())
-        missing = [number for number in range(count) if number not in self._workers]
-        waiting = [self._start_worker(number) for number in missing]
+        self.spawn(count)
+        waiting = list(self._starting.values())
+        for number in self._starting:
+            told = Setup(number, setup.spec_json, setup.recipe, setup.observe)
+            self._workers[number].send(told)
         try:
-            infos = await asyncio.wait_for(
-                _all_or_first_error(waiting), self._settings.deadlines.start_s
-            )
+            infos = await asyncio.wait_for(asyncio.gather(*waiting), self._deadlines.start_s)
         except TimeoutError:
             await self.kill()
             raise WorkerLost(
-                f"a load worker was not ready within {self._settings.deadlines.start_s:g} s: "
+                f"a load worker was not ready within {self._deadlines.start_s:g} s: "
                 f"{self._log_tail() or 'it wrote nothing'}"
             ) from None
         except BaseException:
@@ -223,36 +230,38 @@ class Fleet:
         for worker in doomed:
             worker.channel.close()
         self._workers.clear()
-        self._ready.clear()
+        self._forget_starting()
         if self._watching is not None:
             self._watching.cancel()
             self._watching = None
         self._closing = False
-        _remove_if_empty(self._settings.log)
+        _remove_if_empty(self._log)
 
     # --- one worker ----------------------------------------------------------------------------
 
-    def _start_worker(self, number: int) -> asyncio.Future[TargetInfo]:
-        worker = WorkerProcess(number, self._settings, self._clock)
+    def _spawn_one(self, number: int) -> None:
+        worker = WorkerProcess(number, self._log, self._clock)
         worker.on_message = self._worker_said
         worker.on_closed = self._worker_closed
         self._workers[number] = worker
-        ready: asyncio.Future[TargetInfo] = asyncio.get_running_loop().create_future()
-        self._ready[number] = ready
-        settings = self._settings
-        worker.send(Setup(number, settings.spec_json, settings.recipe, settings.observe))
-        return ready
+        self._starting[number] = asyncio.get_running_loop().create_future()
+
+    def _forget_starting(self) -> None:
+        for starting in self._starting.values():
+            if not starting.cancel() and not starting.cancelled():
+                starting.exception()  # Looked at, so that nobody is warned of an unseen error.
+        self._starting.clear()
 
     def _worker_said(self, worker: WorkerProcess, message: FromWorker) -> None:
-        ready = self._ready.get(worker.number)
-        if ready is None:
+        starting = self._starting.get(worker.number)
+        if starting is None:
             self._listener.worker_said(worker, message)
         elif isinstance(message, Ready):
-            del self._ready[worker.number]
-            if not ready.done():
-                ready.set_result(msgspec.json.decode(message.target_json, type=TargetInfo))
-        elif isinstance(message, StartFailed) and not ready.done():
-            ready.set_exception(_start_error(message))
+            del self._starting[worker.number]
+            if not starting.done():
+                starting.set_result(msgspec.json.decode(message.target_json, type=TargetInfo))
+        elif isinstance(message, StartFailed) and not starting.done():
+            starting.set_exception(_start_error(message))
 
     def _worker_closed(self, worker: WorkerProcess) -> None:
         dying = asyncio.get_running_loop().create_task(self._bury(worker))
@@ -267,11 +276,11 @@ class Fleet:
             return
         if self._workers.get(worker.number) is worker:
             del self._workers[worker.number]
-        ready = self._ready.pop(worker.number, None)
-        if ready is None:
+        starting = self._starting.get(worker.number)
+        if starting is None:
             self._listener.worker_lost(worker, worker.cause_of_death())
-        elif not ready.done():
-            ready.set_exception(
+        elif not starting.done():
+            starting.set_exception(
                 WorkerLost(
                     f"load worker {worker.number} ended before it was ready "
                     f"({worker.cause_of_death()}): {self._log_tail() or 'it wrote nothing'}"
@@ -280,7 +289,7 @@ class Fleet:
 
     async def _watch(self) -> None:
         """Kill workers without a sign of life; they are then buried like any other."""
-        limit_ns = int(self._settings.deadlines.silence_s * NS_PER_S)
+        limit_ns = int(self._deadlines.silence_s * NS_PER_S)
         checked_ns = self._clock.monotonic_ns()
         while True:
             await asyncio.sleep(_WATCH_S)
@@ -292,14 +301,27 @@ class Fleet:
             for worker in self.workers:
                 if was_away:
                     worker.heard_ns = now_ns
-                elif now_ns - worker.heard_ns > limit_ns and worker.number not in self._ready:
-                    worker.kill(f"silent for {self._settings.deadlines.silence_s:g} s")
+                elif now_ns - worker.heard_ns > limit_ns and worker.number not in self._starting:
+                    worker.kill(f"silent for {self._deadlines.silence_s:g} s")
 
     def _log_tail(self) -> str:
         try:
-            return self._settings.log.read_bytes()[-_LOG_TAIL_BYTES:].decode(errors="replace")
+            return self._log.read_bytes()[-_LOG_TAIL_BYTES:].decode(errors="replace")
         except FileNotFoundError:
             return ""
+
+
+class Barrier:
+    """A fleet of a known size that is made whole before each stage."""
+
+    def __init__(self, fleet: Fleet, count: int, setup: RunSetup) -> None:
+        self.fleet = fleet
+        self._count = count
+        self._setup = setup
+
+    async def reach(self) -> TargetInfo:
+        """Replace the workers that died; wait until all are ready. Raises as `Fleet.start`."""
+        return await self.fleet.start(self._count, self._setup)
 
 
 def _start_process(theirs: socket.socket, log: Path) -> subprocess.Popen[bytes]:
@@ -313,10 +335,6 @@ def _start_process(theirs: socket.socket, log: Path) -> subprocess.Popen[bytes]:
             # A group of its own: Ctrl-C in the terminal is for the parent to interpret.
             process_group=0,
         )
-
-
-async def _all_or_first_error(waiting: Sequence[asyncio.Future[TargetInfo]]) -> list[TargetInfo]:
-    return list(await asyncio.gather(*waiting))
 
 
 def _start_error(failed: StartFailed) -> HeadwayError:

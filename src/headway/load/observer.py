@@ -51,6 +51,9 @@ class Observer:
 
     wants_requests: bool = False
 
+    def phase(self, name: str) -> None:
+        """What goes on before the first stage: `preparing inputs`, `starting workers`, …"""
+
     def run_started(self, run: RunFile, path: Path) -> None:
         """The run directory is there and the target can be measured."""
 

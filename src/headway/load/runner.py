@@ -10,9 +10,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from headway.backends.tokens import open_token_counter
 from headway.core.clock import Clock, SystemClock
 from headway.core.errors import ConfigError, HeadwayError
-from headway.load.fleet import Deadlines, Fleet, FleetSettings, WorkerProcess
+from headway.load.calibration import calibrate, can_calibrate
+from headway.load.fleet import Barrier, Deadlines, Fleet, RunSetup, WorkerProcess
 from headway.load.inputs import Recipe, offsets_ns, prepare
 from headway.load.journal import Journal
 from headway.load.messages import FromWorker
@@ -25,7 +27,7 @@ from headway.load.provenance import (
 )
 from headway.load.results import RunOutcome, RunResult, StageResult
 from headway.load.sizing import worker_count
-from headway.load.spec import RunSpec, TraceInputSpec
+from headway.load.spec import FileInputSpec, RunSpec, TraceInputSpec
 from headway.load.stage_run import RunContext, StageRun
 from headway.load.stages import Planner, count_stages, plan_stages
 from headway.load.stop_rules import RuleFactory
@@ -93,18 +95,22 @@ class Run:
         self._path.mkdir(parents=True, exist_ok=True)
         if (self._path / "run.json").exists():
             raise ConfigError(f"{self._path} already holds a run; choose another --run-dir")
-        recipe = await self._interruptible(self._prepare_inputs())
-        if recipe is None:
-            return self._result([], None)
-        fleet = Fleet(self._fleet_settings(recipe), self._clock, self)
+        fleet = Fleet(self._path / "workers.log", self._deadlines, self._clock, self)
         workers = worker_count(self._spec, available_cpus())
         try:
-            target = await self._interruptible(fleet.start(workers))
+            fleet.spawn(workers)  # They load their modules while the inputs are prepared.
+            recipe = await self._interruptible(self._prepare_inputs())
+            if recipe is None:
+                return self._result([], None)
+            barrier = Barrier(fleet, workers, self._setup(recipe))
+            self._observer.phase("starting workers")
+            target = await self._interruptible(barrier.reach())
             if target is None:
                 return self._result([], None)
             run = self._run_file(recipe)
             run.provenance |= {"target": target_provenance(target), "workers": workers}
-            return await self._run_stages(run, recipe, fleet, workers)
+            await self._calibrate(run)
+            return await self._run_stages(run, recipe, barrier)
         finally:
             await (fleet.kill() if self._aborted else fleet.close())
 
@@ -140,16 +146,27 @@ class Run:
 
     async def _prepare_inputs(self) -> Recipe:
         spec = self._spec
-        return await prepare(spec.inputs, spec.backend, spec.seed, self._path)
+        self._observer.phase("preparing inputs")
+        counter = None
+        if not isinstance(spec.inputs, FileInputSpec):  # Files are sent as they are.
+            counter = await open_token_counter(spec.target, spec.backend)
+        try:
+            return await prepare(spec.inputs, spec.backend, spec.seed, self._path, counter)
+        finally:
+            if counter is not None:
+                await counter.close()
 
-    def _fleet_settings(self, recipe: Recipe) -> FleetSettings:
-        return FleetSettings(
+    def _setup(self, recipe: Recipe) -> RunSetup:
+        return RunSetup(
             spec_json=self._spec.model_dump_json().encode(),
             recipe=msgspec.msgpack.encode(recipe),
-            log=self._path / "workers.log",
             observe=self._observer.wants_requests,
-            deadlines=self._deadlines,
         )
+
+    async def _calibrate(self, run: RunFile) -> None:
+        if self._spec.calibrate and can_calibrate(self._spec):
+            self._observer.phase("calibrating")
+            run.calibration = await self._interruptible(calibrate(self._spec))
 
     def _run_file(self, recipe: Recipe) -> RunFile:
         return RunFile(
@@ -160,16 +177,13 @@ class Run:
             provenance=provenance(self._spec, recipe),
         )
 
-    async def _run_stages(
-        self, run: RunFile, recipe: Recipe, fleet: Fleet, workers: int
-    ) -> RunResult:
+    async def _run_stages(self, run: RunFile, recipe: Recipe, barrier: Barrier) -> RunResult:
         directory = RunDirectory.create(self._path, run)
         self._observer.run_started(run, self._path)
         context = RunContext(
             spec=self._spec,
             recipe=recipe,
-            fleet=fleet,
-            workers=workers,
+            barrier=barrier,
             journal=Journal(directory, self._observer),
             clock=self._clock,
             stages=count_stages(self._spec),
@@ -200,7 +214,7 @@ class Run:
             if plan is None or self._stop_asked:
                 return
             # Workers that died in the stage before are replaced: this is the next clean start.
-            if await self._interruptible(context.fleet.start(context.workers)) is None:
+            if await self._interruptible(context.barrier.reach()) is None:
                 return
             self._stage = StageRun(number, plan, context)
             results.append(await self._stage.run())

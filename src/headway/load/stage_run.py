@@ -17,7 +17,7 @@ import msgspec
 from headway.core.clock import Clock, ns_from_s, s_from_ns
 from headway.core.errors import WorkerLost
 from headway.load.arrivals import arrival_rng
-from headway.load.fleet import Fleet, WorkerProcess
+from headway.load.fleet import Barrier, WorkerProcess
 from headway.load.handout import (
     ClosedLoopHandout,
     Handout,
@@ -63,9 +63,7 @@ class RunContext(msgspec.Struct, frozen=True, kw_only=True):
 
     spec: RunSpec
     recipe: Recipe
-    fleet: Fleet
-    workers: int
-    """How many workers each stage begins with."""
+    barrier: Barrier
     journal: Journal
     clock: Clock
     stages: int
@@ -149,12 +147,12 @@ class StageRun:
             self._context.journal.observer.progress(self._tally.snapshot(self._elapsed_s()))
             await self._sleep()
         if self._aborted:
-            await self._context.fleet.kill()
+            await self._context.barrier.fleet.kill()
             self._write_off()
         return self._finish(handout)
 
     async def _barrier(self) -> None:
-        workers = self._context.fleet.workers
+        workers = self._context.barrier.fleet.workers
         count = _usable(len(workers), self._plan.streams, self._spec.open_conversations)
         self._active = {worker.number: worker for worker in workers[:count]}
         self._awaited = set(self._active)

@@ -35,7 +35,7 @@ def main() -> None:
     runner = asyncio.Runner(loop_factory=_loop_factory())
     try:
         runner.run(_serve(sock))
-    except BaseException:
+    except BaseException:  # noqa: BLE001  shown, and then the process must end at once
         traceback.print_exc()
         os._exit(1)
     # The records are out. Closing the loop would wait for tasks and threads of a backend that may
