@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import ssl
@@ -20,6 +21,7 @@ import pytest
 import trustme
 
 from headway.core.clock import monotonic_ns
+from headway.sim.faults import FAULT_NAMES
 
 CHAT = b'{"messages":[{"role":"user","content":"Hello there"}],"max_tokens":4}'
 
@@ -192,3 +194,37 @@ def test_impossible_options_end_it_with_a_clear_sentence() -> None:
         )
         assert ended.returncode == 2
         assert text in ended.stderr.decode()
+
+
+def test_a_taken_port_is_told_in_one_sentence(server: Any) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "headway.sim", "--port", str(server.port)],
+        capture_output=True,
+        timeout=60,
+    )
+    assert ended.returncode == 2
+    assert "Address already in use; choose another --host or --port" in ended.stderr.decode()
+
+
+def test_the_headway_command_runs_the_same_server() -> None:
+    script = (
+        "import sys; from headway.cli.main import main; sys.argv[1:] = ['sim', '--port', '0']; "
+        "main()"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    with process.stdout:
+        assert json.loads(process.stdout.readline())["event"] == "ready"
+        process.terminate()
+    assert process.wait(10) == 0
+
+
+def test_the_guide_names_every_option_and_every_fault() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "sim.md").read_text()
+    help_text = subprocess.run(
+        [sys.executable, "-m", "headway.sim", "--help"], capture_output=True, text=True, timeout=60
+    ).stdout
+    options = set(re.findall(r"^  (--[a-z-]+)", help_text, re.MULTILINE))
+    assert len(options) > 20
+    for name in [*options, *FAULT_NAMES]:
+        assert f"`{name}" in guide, f"docs/sim.md does not name {name}"

@@ -77,6 +77,7 @@ _PARAMETERS: dict[str, dict[str, tuple[str, type]]] = {
     "no-usage": {},
     "no-done": {},
 }
+FAULT_NAMES = tuple(_PARAMETERS)
 _DEFAULTS: dict[str, dict[str, object]] = {
     "error": {"status": 500},
     "rate-limit": {"status": 429, "retry_after_s": 1.0},

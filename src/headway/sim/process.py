@@ -93,10 +93,16 @@ def _listening_socket(listen: ListenOptions) -> socket.socket:
         listen.uds.unlink(missing_ok=True)
         listener.bind(str(listen.uds))
     else:
-        family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
-        listener = socket.socket(family)
+        listener = socket.socket(socket.AF_INET6 if ":" in listen.host else socket.AF_INET)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((listen.host, listen.port))
+        try:
+            listener.bind((listen.host, listen.port))
+        except OSError as error:
+            listener.close()
+            raise ConfigError(
+                f"cannot listen on {listen.host}:{listen.port}: {error.strerror}; choose another "
+                "--host or --port"
+            ) from error
     listener.listen(listen.backlog)
     listener.setblocking(False)
     return listener

@@ -24,15 +24,16 @@ class Routes:
         self.plain: dict[bytes, tuple[bytes, Route]] = {}
         """All others, with their method."""
 
-    def find(self, request: Request, path: bytes) -> Route | Refusal:
-        """The route of `request`, or why there is none."""
-        method, route = b"POST", self.generating.get(path)
-        if route is None:
-            method, route = self.plain.get(path, (b"", None))
+    def find(self, path: bytes, method: bytes) -> Route | Refusal:
+        """The route of a request, or why there is none."""
+        if method == b"POST" and path in self.generating:
+            return self.generating[path]
+        allowed, route = self.plain.get(path, (b"POST", self.generating.get(path)))
         if route is None:
             return Refusal(404, f"There is nothing at {path.decode('latin-1')}.")
-        given = b"GET" if request.method == b"HEAD" else request.method
-        return route if given == method else Refusal(405, f"Use {method.decode()} here.")
+        if method == allowed or (method, allowed) == (b"HEAD", b"GET"):
+            return route
+        return Refusal(405, f"Use {allowed.decode()} here.")
 
 
 class SimService:
@@ -69,10 +70,10 @@ class SimService:
         except ConfigError as error:
             send_refusal(connection, Refusal(400, f"x-sim-fault: {error}."))
             return
-        if not self._let_in(request, path):
+        if self._authorization is not None and not self._let_in(request, path):
             faults = Faults(status=401)
         exchange = Exchange(request, connection, faults)
-        route = self._routes.find(request, path)
+        route = self._routes.find(path, request.method)
         if generates and not isinstance(route, Refusal):
             route(exchange)
         else:
@@ -94,7 +95,6 @@ class SimService:
         exchange.after_stall(self._timer, act)
 
     def _let_in(self, request: Request, path: bytes) -> bool:
-        if self._authorization is None or path in _OPEN_PATHS:
-            return True
+        assert self._authorization is not None
         given = request.headers.get(b"authorization", b"")
-        return hmac.compare_digest(given, self._authorization)
+        return path in _OPEN_PATHS or hmac.compare_digest(given, self._authorization)
