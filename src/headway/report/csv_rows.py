@@ -32,7 +32,7 @@ def stage_row(stage: StageReport) -> dict[str, Cell]:
     """One stage, flattened; the keys are the headers and the same for every stage."""
     row: dict[str, Cell] = {
         "stage": stage.stage,
-        "name": stage.name,
+        "name": _text(stage.name),
         "loop": stage.loop,
         "verdict": stage.verdict.word,
         "verdict_words": " ".join(stage.verdict.words),
@@ -47,7 +47,7 @@ def stage_row(stage: StageReport) -> dict[str, Cell]:
         "output_tokens_source": " ".join(sorted(stage.tokens.output_sources)) or None,
         "cached_input_share": stage.tokens.cached_share,
         "good": stage.goodput.good if stage.goodput else None,
-        "good_share": stage.goodput.share if stage.goodput else None,
+        "good_share": stage.goodput.good_share if stage.goodput else None,
         "good_per_s": stage.goodput.good_per_s if stage.goodput else None,
     }
     for name in DURATIONS:
@@ -72,6 +72,11 @@ def report_csv(report: Report) -> str:
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
+
+
+def _text(text: str) -> str:
+    # A spreadsheet runs a cell that begins like a formula; the quote makes it text there.
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 
 
 def _numbers(struct: msgspec.Struct) -> dict[str, Cell]:

@@ -24,8 +24,15 @@ def curve(ordered: Sequence[float]) -> Curve | None:
 
 
 def histogram(ordered: Sequence[float]) -> Histogram:
-    """Equal bins from the smallest to the largest value; one bin when all are alike."""
+    """Equal bins, the last one open: what lies beyond is counted in it.
+
+    One straggler at twenty times the median would squeeze all others into two bars. The bins
+    therefore end at p99 plus a quarter, unless the maximum is not far beyond that.
+    """
     low, high = ordered[0], ordered[-1]
+    reach = low + 1.25 * (percentile(ordered, 990) - low)
+    if high > low + 2 * (reach - low) and reach > low:
+        high = reach
     bins = HISTOGRAM_BINS if high > low else 1
     edges = [low + (high - low) * i / bins for i in range(bins)] + [high]
     below = [bisect_left(ordered, edge) for edge in edges[:-1]] + [len(ordered)]

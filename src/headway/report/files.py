@@ -12,7 +12,7 @@ from headway.records.run_dir import RunDirectory
 from headway.report.csv_rows import report_csv
 from headway.report.model import Report
 
-Format = Literal["json", "csv"]
+Format = Literal["json", "csv", "html"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 
@@ -25,13 +25,17 @@ def render(report: Report, format_: Format) -> bytes:
     """The report in one of its formats."""
     if format_ == "json":
         return report_json(report)
-    return report_csv(report).encode()
+    if format_ == "csv":
+        return report_csv(report).encode()
+    from headway.report.html.page import page  # who asks for no HTML does not load its parts
+
+    return page(report).encode()
 
 
 def write_reports(
     directory: RunDirectory, report: Report, formats: Iterable[Format] = FORMATS
 ) -> list[Path]:
-    """Write `report.json` and `report.csv` into the run directory.
+    """Write `report.json`, `report.csv` and `report.html` into the run directory.
 
     Returns:
         The files that were written.

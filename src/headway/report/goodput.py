@@ -64,7 +64,7 @@ def goodput(offered: Columns, objectives: ObjectiveSpec, window: MeasuredWindow)
     return Goodput(
         good=good,
         offered=len(offered),
-        share=good / len(offered) if len(offered) else None,
+        good_share=good / len(offered) if len(offered) else None,
         good_per_s=window.per_s(good),
         objectives=results,
     )

@@ -162,7 +162,7 @@ class Goodput(msgspec.Struct, kw_only=True, frozen=True):
 
     good: int
     offered: int
-    share: float | None
+    good_share: float | None
     good_per_s: float | None
     objectives: list[ObjectiveResult]
 
@@ -211,7 +211,7 @@ class Trend(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class Histogram(msgspec.Struct, kw_only=True, frozen=True):
-    """Counts between ascending edges; the last bin includes its upper edge."""
+    """Counts between ascending edges; the last bin also holds everything above it."""
 
     edges_s: list[float]
     counts: list[int]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from headway.report.floor import read_floor
 from headway.report.model import DurationSummary, ErrorGroup, Report, StageReport, VerdictWord
+from headway.report.verdict import leading_findings
 
 _MAX_ERROR_GROUPS = 5
 _MISSING = "–"
@@ -15,40 +18,74 @@ _MISSING = "–"
 
 def report_view(report: Report) -> RenderableType:
     """The whole report: table, verdicts with their evidence, errors, the client's floor."""
-    parts: list[RenderableType] = [stage_table(report)]
+    parts: list[RenderableType] = [stage_table(report), Text()]
     for stage in report.stages:
         parts.extend(stage_findings(stage))
     parts.extend(_floor_lines(report))
+    if any(stage.with_failures.response for stage in report.stages):
+        parts.append(Text("(∞): with each failed request counted as infinite", style="dim"))
     parts.append(_overall(report))
     return Group(*parts)
 
 
-def stage_table(report: Report) -> Table:
-    """One row a stage. A percentile in grey is one that so few samples cannot bound."""
-    stages = report.stages
-    failures = any(stage.with_failures.response for stage in stages)
-    streams = any(stage.ttft for stage in stages)
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1))
-    table.add_column("stage")
+def stage_table(report: Report) -> RenderableType:
+    """What each stage did, and how long it took: two tables that fit 80 columns.
+
+    A percentile in grey is one that so few samples cannot bound.
+    """
+    return Group(_load_table(report.stages), Text(), _times_table(report.stages))
+
+
+def _load_table(stages: Sequence[StageReport]) -> Table:
+    table = _table("stage")
     table.add_column("verdict", no_wrap=True)
-    for header in _headers(streams, failures):
-        table.add_column(header, justify="right")
+    for header in ("asked/s", "done/s", "in flight", "ok", "failed", "tokens/s"):
+        table.add_column(header, justify="right", no_wrap=True)
     for stage in stages:
-        name = Text(stage.name)
-        if stage.partial:
-            name.append(" (partial)", style="yellow")
-        table.add_row(name, verdict_text(stage.verdict.word), *_cells(stage, streams, failures))
+        counts, rates, in_flight = stage.counts, stage.rates, stage.concurrency
+        table.add_row(
+            _name(stage),
+            verdict_text(stage.verdict.word),
+            _number(rates.asked_per_s, 1),
+            _number(rates.completed_per_s, 1),
+            _number(in_flight.mean if in_flight else None, 1),
+            Text(str(counts.completed)),
+            Text(str(counts.errored), style="red" if counts.errored else ""),
+            _number(rates.output_tokens_per_s, 0),
+        )
     return table
+
+
+def _times_table(stages: Sequence[StageReport]) -> Table:
+    columns = [(header, read) for header, shown, read in _TIMES if any(map(shown, stages))]
+    table = _table("milliseconds")
+    for header, _ in columns:
+        table.add_column(header, justify="right", no_wrap=True)
+    for stage in stages:
+        table.add_row(_name(stage), *[read(stage) for _, read in columns])
+    return table
+
+
+def _table(first: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1))
+    table.add_column(first)
+    return table
+
+
+def _name(stage: StageReport) -> Text:
+    name = Text(stage.name)
+    if stage.partial:
+        name.append(" (partial)", style="yellow")
+    return name
 
 
 def stage_findings(stage: StageReport) -> list[Text]:
     """Sentences on what spoils a stage and on what failed in it; none when all is well."""
     lines = []
-    for check in stage.verdict.checks:
-        if check.failed:
-            line = Text(f"{stage.name}: ", style="bold")
-            line.append_text(verdict_text(check.word))
-            lines.append(line.append(f" {check.text}", style="not bold"))
+    for check in leading_findings(stage.verdict):
+        line = Text(f"{stage.name}: ", style="bold")
+        line.append_text(verdict_text(check.word))
+        lines.append(line.append(f" {check.text}", style="not bold"))
     lines.extend(_error_line(stage, group) for group in stage.errors[:_MAX_ERROR_GROUPS])
     hidden = len(stage.errors) - _MAX_ERROR_GROUPS
     if hidden > 0:
@@ -60,44 +97,6 @@ def verdict_text(word: VerdictWord) -> Text:
     """A verdict's word in its colour."""
     colour = {"VALID": "green", "TOO_FEW_SAMPLES": "yellow"}.get(word, "red")
     return Text(word, style=f"bold {colour}")
-
-
-def _headers(streams: bool, failures: bool) -> list[str]:
-    return [
-        "asked/s",
-        "done/s",
-        "in flight",
-        "ok",
-        "failed",
-        *(["TTFT p50 ms", "p99 ms", "TPOT p50 ms"] if streams else []),
-        "latency p50 ms",
-        "p99 ms",
-        "response p99 ms",
-        *(["with failures p99 ms"] if failures else []),
-        "late p99 ms",
-        *(["tokens out/s"] if streams else []),
-    ]
-
-
-def _cells(stage: StageReport, streams: bool, failures: bool) -> list[Text]:
-    counts, rates = stage.counts, stage.rates
-    failed = Text(str(counts.errored), style="red" if counts.errored else "")
-    cells = [
-        _number(rates.asked_per_s, 1),
-        _number(rates.completed_per_s, 1),
-        _number(stage.concurrency.mean if stage.concurrency else None, 1),
-        Text(str(counts.completed)),
-        failed,
-    ]
-    if streams:
-        cells += [_ms(stage.ttft, "p50"), _ms(stage.ttft, "p99"), _ms(stage.tpot, "p50")]
-    cells += [_ms(stage.latency, "p50"), _ms(stage.latency, "p99"), _ms(stage.response, "p99")]
-    if failures:
-        cells.append(_with_failures(stage))
-    cells.append(_ms(stage.lateness, "p99"))
-    if streams:
-        cells.append(_number(rates.output_tokens_per_s, 0))
-    return cells
 
 
 def _with_failures(stage: StageReport) -> Text:
@@ -113,10 +112,21 @@ def _ms(summary: DurationSummary | None, name: str) -> Text:
     if summary is None:
         return Text(_MISSING)
     value = getattr(summary, f"{name}_s") * 1000
-    trusted = name in summary.trusted
-    return Text(
-        f"{value:.1f}" if value < 10_000 else f"{value:.0f}", style="" if trusted else "dim"
-    )
+    style = "" if name in summary.trusted else "dim"
+    return Text(f"{value:.1f}" if value < 10_000 else f"{value:.0f}", style=style)
+
+
+# Header, whether a stage has it, its text. Columns that no stage has are left out.
+_TIMES: tuple[tuple[str, Callable[[StageReport], object], Callable[[StageReport], Text]], ...] = (
+    ("TTFT\np50", lambda s: s.ttft, lambda s: _ms(s.ttft, "p50")),
+    ("TTFT\np99", lambda s: s.ttft, lambda s: _ms(s.ttft, "p99")),
+    ("TPOT\np50", lambda s: s.tpot, lambda s: _ms(s.tpot, "p50")),
+    ("latency\np50", lambda _: True, lambda s: _ms(s.latency, "p50")),
+    ("latency\np99", lambda _: True, lambda s: _ms(s.latency, "p99")),
+    ("response\np99", lambda _: True, lambda s: _ms(s.response, "p99")),
+    ("response\np99 (∞)", lambda s: s.with_failures.response, lambda s: _with_failures(s)),
+    ("late\np99", lambda _: True, lambda s: _ms(s.lateness, "p99")),
+)
 
 
 def _number(value: float | None, digits: int) -> Text:
@@ -126,7 +136,7 @@ def _number(value: float | None, digits: int) -> Text:
 def _error_line(stage: StageReport, group: ErrorGroup) -> Text:
     line = Text(f"{stage.name}: ", style="bold")
     line.append(f"{group.count} × {group.category}", style="red")
-    line.append(f" {group.message}", style="not bold")
+    line.append(f" {_one_line(group.message)}", style="not bold")
     if group.body:
         first_line = _one_line(group.body)
         if first_line and first_line not in group.message:

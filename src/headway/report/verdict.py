@@ -110,6 +110,12 @@ def judge(facts: Facts) -> Verdict:
     return Verdict(word=words[0] if words else "VALID", words=words, checks=checks)
 
 
+def leading_findings(verdict: Verdict) -> list[Check]:
+    """For each word that holds, the first failed check that says it."""
+    first = {check.word: check for check in reversed(verdict.checks) if check.failed}
+    return [first[word] for word in verdict.words]
+
+
 def overall(words: Iterable[VerdictWord]) -> VerdictWord:
     """The run's word: VALID when all stages are, else the first in the order of causes."""
     present = set(words)
@@ -233,13 +239,14 @@ def _not_steady(facts: Facts) -> list[Check]:
 def _trend(trend: Trend) -> Check:
     name = _TREND_NAMES[trend.measure]
     significant = abs(trend.z) > TREND_Z
+    moved = "rose" if trend.change_share > 0 else "fell"
     matters = abs(trend.change_share) > MAX_CHANGE_SHARE
     if trend.measure == "in_flight":
         matters = matters and abs(trend.last - trend.first) >= MIN_IN_FLIGHT_CHANGE
-    trending = f"a trend (z {trend.z:+.1f})" if significant else f"no trend (z {trend.z:+.1f})"
+    chance = "which chance does not explain" if significant else "which chance can explain"
     text = (
-        f"{name} changed by {trend.change_share:+.0%} from the stage's first third to its last, "
-        f"with {trending}; limits ±{MAX_CHANGE_SHARE:.0%} and z ±{TREND_Z}"
+        f"{name} {moved} by {abs(trend.change_share):.0%} from the stage's first third to its last "
+        f"(limit {MAX_CHANGE_SHARE:.0%}), {chance} (z {trend.z:+.1f}, limit ±{TREND_Z:.2f})"
     )
     return Check(
         word="NOT_STEADY",
@@ -267,10 +274,10 @@ def _cache_warm(facts: Facts) -> Check:
 
 def _too_few_samples(facts: Facts) -> Check:
     trusted = ", ".join(_percentile_label(name) for name in facts.trusted) or "none"
-    text = (
-        f"{_count(facts.completed, 'request')} completed (p99 needs {MIN_COMPLETED} not to be the "
-        f"maximum); percentiles that this sample can bound: {trusted}"
-    )
+    text = f"{_count(facts.completed, 'request')} completed"
+    if facts.completed < MIN_COMPLETED:
+        text += f"; below {MIN_COMPLETED} the p99 is only the slowest of them"
+    text += f"; percentiles that this sample can bound: {trusted}"
     return Check(
         word="TOO_FEW_SAMPLES",
         measure="completed requests",

@@ -12,7 +12,7 @@ from headway.report.quantiles import PER_MILLE, percentile
 def test_percentiles_keep_the_stated_relative_error(scale_ns: int) -> None:
     """L12: bounded memory costs at most 0.4%."""
     rng = random.Random(scale_ns)
-    gaps = [int(rng.lognormvariate(0, 1.5) * scale_ns) + 1 for _ in range(200_000)]
+    gaps = [int(rng.lognormvariate(0, 1.5) * scale_ns) + 1 for _ in range(60_000)]
     histogram = GapHistogram()
     for start in range(0, len(gaps), 100):
         histogram.add(gaps[start : start + 100])
@@ -48,7 +48,7 @@ def test_trap_54_a_bucket_does_not_push_a_percentile_beyond_the_extremes() -> No
 def test_memory_does_not_grow_with_the_number_of_gaps() -> None:
     rng = random.Random(3)
     histogram = GapHistogram()
-    for _ in range(2_000):
+    for _ in range(600):
         histogram.add([rng.randrange(1, 10_000_000_000) for _ in range(200)])
     histogram.summary()
     # 33 powers of two up to 10 s, 128 buckets each.

@@ -25,7 +25,7 @@ def test_trap_45_goodput_is_over_all_offered_requests_and_not_over_successes(mak
     records += [make.errored(4, 4), make.never_sent(5, 5)]
     found = _goodput(records, ttft_s=0.05)
     assert (found.good, found.offered) == (4, 6)
-    assert found.share == 4 / 6
+    assert found.good_share == 4 / 6
     assert found.good_per_s == 0.4
     assert (found.objectives[0].met, found.objectives[0].missed) == (4, 2)
 

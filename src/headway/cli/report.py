@@ -1,0 +1,70 @@
+"""`headway report`: makes a run's reports again from what it recorded."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from headway.report import Report
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("directory", type=click.Path(path_type=Path))
+@click.option(
+    "--format",
+    "formats",
+    type=click.Choice(["json", "csv", "html"]),
+    multiple=True,
+    help="Write only this file; may be given several times. Default: all three.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print report.json to stdout, write nothing.")
+@click.option(
+    "--parquet", is_flag=True, help="Also write records.parquet (needs the extra: parquet)."
+)
+@click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
+def report_command(
+    directory: Path, formats: tuple[str, ...], as_json: bool, parquet: bool, quiet: bool
+) -> None:
+    r"""Rebuild the reports of the run in DIRECTORY from its records.
+
+    Works for any run, also for one that was interrupted or killed: what had been recorded by then
+    is reported, and a stage that was never ended is marked as partial.
+
+    \b
+    Examples:
+      headway report runs/a                  # table, report.json, report.csv, report.html
+      headway report runs/a --format html
+      headway report runs/a --json | jq .verdict
+    """
+    from headway import report
+    from headway.records.run_dir import RunDirectory
+    from headway.report.files import FORMATS, report_json
+
+    run = RunDirectory(directory)
+    built = report.build(run)
+    if as_json:
+        sys.stdout.buffer.write(report_json(built))
+        return
+    chosen = [format_ for format_ in FORMATS if not formats or format_ in formats]
+    written = report.write_reports(run, built, chosen)
+    if parquet:
+        from headway.report.parquet import write_parquet
+
+        written.append(write_parquet(run))
+    if not quiet:
+        _print(built, written)
+
+
+def _print(built: Report, written: list[Path]) -> None:
+    from rich.console import Console
+
+    from headway.report.terminal import report_view
+
+    console = Console()
+    console.print(report_view(built))
+    for file in written:
+        console.print(f"wrote {file}", soft_wrap=True, highlight=False)
