@@ -8,6 +8,7 @@ from headway.backends.backend import Call, Message
 from headway.backends.dialect import ReplySummary
 from headway.backends.failures import error_message
 from headway.backends.openai_events import ChatChoice, ChatDelta, ChatEvent, ToolCallDelta, Usage
+from headway.backends.runs import Run
 from headway.backends.stream import EventDecoder
 
 
@@ -20,7 +21,7 @@ class ChatDialect:
     can_include_usage = True
 
     def __init__(self) -> None:
-        self.decoder = EventDecoder(ChatEvent)
+        self.decoder = EventDecoder(ChatEvent, b'"content":"', _plain_text)
 
     def question(self, call: Call, history: tuple[Message, ...]) -> dict[str, Any]:
         messages = history + call.as_messages() if history else call.as_messages()
@@ -51,10 +52,15 @@ class ChatReply:
         self._finish_reason: str | None = None
         self._error: str | None = None
 
-    def add(self, events: list[ChatEvent]) -> tuple[int, bool]:
+    def add(self, events: list[ChatEvent | Run]) -> tuple[int, bool]:
         carrying = 0
         has_content = False
         for event in events:
+            if isinstance(event, Run):
+                self._content.append(event.text)
+                carrying += event.carrying
+                has_content = has_content or event.carrying > 0
+                continue
             carried = False
             for choice in event.choices or ():
                 delta = choice.delta or choice.message
@@ -116,6 +122,19 @@ class ChatReply:
             call["function"]["name"] += name or ""
             call["function"]["arguments"] += arguments or ""
         return bool(name or arguments)
+
+
+def _plain_text(event: ChatEvent) -> str | None:
+    """The text of an event that carries nothing else."""
+    if event.usage is not None or event.error is not None or not event.choices:
+        return None
+    choice = event.choices[0]
+    delta = choice.delta
+    if len(event.choices) > 1 or choice.index or choice.finish_reason or delta is None:
+        return None
+    if delta.reasoning_content or delta.reasoning or delta.refusal or delta.tool_calls:
+        return None
+    return delta.content if isinstance(delta.content, str) else None
 
 
 def _plain(content: str | list[Any]) -> str:

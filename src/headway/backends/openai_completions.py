@@ -8,6 +8,7 @@ from headway.backends.backend import Call, Message
 from headway.backends.dialect import ReplySummary
 from headway.backends.failures import error_message
 from headway.backends.openai_events import CompletionEvent, Usage
+from headway.backends.runs import Run
 from headway.backends.stream import EventDecoder
 
 
@@ -20,7 +21,7 @@ class CompletionsDialect:
     can_include_usage = True
 
     def __init__(self) -> None:
-        self.decoder = EventDecoder(CompletionEvent)
+        self.decoder = EventDecoder(CompletionEvent, b'"text":"', _plain_text)
 
     def question(self, call: Call, history: tuple[Message, ...]) -> dict[str, Any]:
         if not history:
@@ -35,6 +36,16 @@ class CompletionsDialect:
         return CompletionReply()
 
 
+def _plain_text(event: CompletionEvent) -> str | None:
+    """The text of an event that carries nothing else."""
+    if event.usage is not None or event.error is not None or not event.choices:
+        return None
+    choice = event.choices[0]
+    if len(event.choices) > 1 or choice.index or choice.finish_reason:
+        return None
+    return choice.text
+
+
 class CompletionReply:
     """Collects a completion, streamed or whole."""
 
@@ -44,9 +55,13 @@ class CompletionReply:
         self._finish_reason: str | None = None
         self._error: str | None = None
 
-    def add(self, events: list[CompletionEvent]) -> tuple[int, bool]:
+    def add(self, events: list[CompletionEvent | Run]) -> tuple[int, bool]:
         carrying = 0
         for event in events:
+            if isinstance(event, Run):
+                self._texts.append(event.text)
+                carrying += event.carrying
+                continue
             carried = False
             for choice in event.choices or ():
                 if choice.text:

@@ -97,38 +97,40 @@ def split_reads(reads: list[tuple[int, bytes]], is_whole: bool) -> list[tuple[in
     return groups
 
 
-def as_json_array(body: bytes) -> tuple[bytes, int] | None:
-    """A whole reply of plain JSON events as one JSON array, so that one call decodes them all.
-
-    Three bulk operations instead of a loop: 0.05 µs an event against 0.6. It is right only when
-    the array decodes to exactly the returned number of elements: anything else in the stream
-    (comments, CRLF, event names, a malformed event) makes it fail to, because none of it is JSON.
-    A final `[DONE]` is left out.
+def split_blocks(reads: list[tuple[int, bytes]]) -> tuple[list[tuple[int, bytes]], bytes]:
+    """The bytes of whole events that each read completed, for streams that end events by two
+    line feeds.
 
     Returns:
-        The array and its number of elements; None when the reply has another shape.
+        (time, bytes) without the reads that completed nothing, and what is left of the last one.
     """
-    if not body.startswith(_EVENT) or not body.endswith(_END):
+    blocks: list[tuple[int, bytes]] = []
+    rest = b""
+    for time_ns, piece in reads:
+        whole, end, rest_of_piece = (rest + piece if rest else piece).rpartition(_END)
+        if end:
+            blocks.append((time_ns, whole))
+        rest = rest_of_piece
+    return blocks, rest
+
+
+def as_json_array(block: bytes) -> tuple[bytes, int] | None:
+    """Plain JSON events as one JSON array, so that one call decodes them all.
+
+    Bulk operations instead of a loop: 0.05 µs an event against 0.6. It is right only when the
+    array decodes to exactly the returned number of elements: anything else in the block
+    (comments, CRLF, event names, a malformed event) makes it fail to, because none of it is JSON.
+
+    Args:
+        block: Events, without the blank line after the last one.
+
+    Returns:
+        The array and its number of elements, without a final `[DONE]`; None when the block has
+        another shape.
+    """
+    if not block.startswith(_EVENT):
         return None
-    end = len(body) - len(_END)
-    if body.endswith(_DONE_AFTER, 0, end):
-        end -= len(_DONE_AFTER)
-    events = body[len(_EVENT) : end]
+    events = block[len(_EVENT) :].removesuffix(_DONE_AFTER)
     array = events.replace(_NEXT, b",")
     count = 1 + (len(events) - len(array)) // (len(_NEXT) - 1)
     return b"[%b]" % array, count
-
-
-def completed_in_each(body: bytes, reads: list[tuple[int, bytes]]) -> list[int]:
-    """How many events each read completed, of a reply that `as_json_array` could take.
-
-    Each read is looked at from one byte before it, because the end of an event (two line feeds)
-    may itself be cut in two.
-    """
-    counts: list[int] = []
-    start = 0
-    for _, piece in reads:
-        end = start + len(piece)
-        counts.append(body.count(_END, start - 1 if start else 0, end))
-        start = end
-    return counts
