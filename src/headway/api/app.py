@@ -28,6 +28,7 @@ from headway.api.submission import Submissions
 from headway.core.clock import Clock, SystemClock
 from headway.core.statedir import StateDir
 from headway.dispatch.doorbell import Doorbell
+from headway.dispatch.inline_lane import InlineLane
 from headway.jobs.environment import EnvironmentPolicy
 from headway.jobs.registry import Registry
 from headway.store.store import Store
@@ -46,6 +47,7 @@ class Collaborators:
     """What the API works with; all of it outlives the application.
 
     Attributes:
+        inline: Runs light operations in this process.
         attempts_registry: Metrics of the store and the inline lane in this process.
         worker_metrics: The worker process's metrics as text; None while there is no worker.
         not_ready: Why the server should be given no work; None when it should.
@@ -56,11 +58,12 @@ class Collaborators:
     doorbell: Doorbell
     state_dir: StateDir
     live: LiveJobs
+    inline: InlineLane
+    attempts_registry: CollectorRegistry
     metrics: ApiMetrics = field(default_factory=ApiMetrics)
     clock: Clock = field(default_factory=SystemClock)
     limits: Limits = field(default_factory=Limits)
     environment: EnvironmentPolicy = field(default_factory=EnvironmentPolicy)
-    attempts_registry: CollectorRegistry | None = None
     worker_metrics: Callable[[], Awaitable[str | None]] = _no_worker
     not_ready: Callable[[], NotReady | None] = _always_ready
 
@@ -88,7 +91,7 @@ def create_app(parts: Collaborators) -> FastAPI:
 def _routes(
     parts: Collaborators,
 ) -> tuple[OperationRoutes, JobRoutes, LogRoutes, ArtifactRoutes, HealthRoutes]:
-    access = JobAccess(parts.store, parts.doorbell, parts.live, parts.state_dir)
+    access = JobAccess(parts.store, parts.doorbell, parts.live, parts.state_dir, parts.inline.admit)
     submissions = Submissions(parts.registry, parts.environment)
     streams = LogStreams(parts.live, parts.clock, parts.limits)
     return (
@@ -101,7 +104,5 @@ def _routes(
 
 
 def _metrics_page(parts: Collaborators) -> MetricsPage:
-    registries = [parts.metrics.registry]
-    if parts.attempts_registry is not None:
-        registries.append(parts.attempts_registry)
-    return MetricsPage(parts.store, registries, parts.worker_metrics)
+    registries = (parts.metrics.registry, parts.attempts_registry)
+    return MetricsPage(parts.store, registries, parts.inline.report, parts.worker_metrics)

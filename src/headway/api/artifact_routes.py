@@ -25,10 +25,7 @@ from headway.store.values import JobRow
 
 _UNKNOWN_TYPE = "application/octet-stream"
 # A job's file is shown by browsers as a page of this server unless they are told not to.
-_DOWNLOAD_HEADERS = {
-    "content-security-policy": "sandbox; default-src 'none'",
-    "x-content-type-options": "nosniff",
-}
+_DOWNLOAD_HEADERS = {"content-security-policy": "sandbox; default-src 'none'"}
 
 Attempt = Annotated[
     int | None,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+import math
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import anyio
@@ -17,7 +19,9 @@ from headway.api.problems import Refusal
 from headway.api.views import job_view
 from headway.client.models import JobResult
 from headway.core.statedir import StateDir
+from headway.core.states import Lane
 from headway.dispatch.doorbell import CANCEL, WORK, Doorbell, job_topic
+from headway.dispatch.inline_lane import Admission, Busy
 from headway.store.store import Store
 from headway.store.values import (
     Ambiguous,
@@ -41,23 +45,32 @@ class JobAccess:
         doorbell: Rung after what must be noticed at once.
         live: Lets requests wait.
         state_dir: Logs, artifacts and large results.
+        admit: Keeps places in the inline lane, or says that it is full.
     """
 
     def __init__(
-        self, store: Store, doorbell: Doorbell, live: LiveJobs, state_dir: StateDir
+        self,
+        store: Store,
+        doorbell: Doorbell,
+        live: LiveJobs,
+        state_dir: StateDir,
+        admit: Callable[[int], Admission | Busy],
     ) -> None:
         self.store = store
         self.live = live
         self.state_dir = state_dir
         self._doorbell = doorbell
+        self._admit = admit
 
     async def submit(self, jobs: Sequence[NewJob]) -> list[JobRow]:
         """Store jobs in one commit and ring for them.
 
         Raises:
-            Refusal: 409; an idempotency key was used for another request.
+            Refusal: 409; an idempotency key was used for another request. 503; the inline lane
+                is full, and nothing is queued behind it in silence (J4).
         """
-        answer = await self.store.submit(jobs)
+        with self._places_for(jobs):
+            answer = await self.store.submit(jobs)
         if isinstance(answer, IdempotencyConflict):
             raise Refusal(
                 409,
@@ -66,6 +79,17 @@ class JobAccess:
             )
         self._doorbell.ring(WORK)
         return [submitted.job for submitted in answer]
+
+    def _places_for(self, jobs: Sequence[NewJob]) -> AbstractContextManager[object]:
+        inline = sum(job.lane == Lane.INLINE for job in jobs)
+        if inline == 0:
+            return nullcontext()
+        admission = self._admit(inline)
+        if isinstance(admission, Busy):
+            retry_after = str(math.ceil(admission.retry_after_s))
+            detail = "the inline lane is full; send the request again later"
+            raise Refusal(503, detail, headers={"retry-after": retry_after})
+        return admission
 
     async def find(self, reference: str, caller: Identity) -> JobRow:
         """The caller's job with this id or unambiguous prefix.

@@ -57,6 +57,7 @@ class MetricsPage:
     Args:
         store: Totals of jobs.
         registries: The registries of this process.
+        refresh: Brings what is only sampled up to date.
         worker_text: The worker's numbers as text, or None while there is no worker.
     """
 
@@ -64,14 +65,17 @@ class MetricsPage:
         self,
         store: Store,
         registries: Iterable[CollectorRegistry],
+        refresh: Callable[[], None],
         worker_text: Callable[[], Awaitable[str | None]],
     ) -> None:
         self._store = store
         self._registries = tuple(registries)
+        self._refresh = refresh
         self._worker_text = worker_text
 
     async def render(self) -> bytes:
         """The page in Prometheus text format."""
+        self._refresh()
         merged: dict[str, Metric] = {}
         for registry in self._registries:
             _merge(merged, registry.collect(), process="api")

@@ -21,13 +21,15 @@ from headway.api.serve_settings import ServeSettings
 from headway.api.server_lock import ServerLock
 from headway.core.clock import Clock, SystemClock
 from headway.core.statedir import StateDir
+from headway.dispatch.inline_lane import InlineLane, InlineSettings
+from headway.dispatch.lane_host import LaneHost
 from headway.dispatch.loop_lag import LoopLag
 from headway.dispatch.metrics import AttemptMetrics
 from headway.dispatch.metrics_socket import read_worker_metrics
 from headway.dispatch.unix_doorbell import UnixDoorbell
 from headway.dispatch.worker_process import WorkerProcess, WorkerStatus
 from headway.jobs.environment import EnvironmentPolicy
-from headway.jobs.registry import load_operations
+from headway.jobs.registry import Registry, load_operations
 from headway.store.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
@@ -53,7 +55,9 @@ class Server:
         self._clock: Clock = SystemClock()
         self._state_dir = StateDir(settings.state_dir)
         self._worker = WorkerProcess(settings.worker(), self._clock)
+        self._inline: InlineLane | None = None
         self._limits = Limits(body_bytes=settings.body_bytes)
+        self._environment = EnvironmentPolicy(settable=settings.env_settable)
         self._stop_asked = asyncio.Event()
         self._stop_now = asyncio.Event()
 
@@ -82,6 +86,20 @@ class Server:
         (self._stop_now if self._stop_asked.is_set() else self._stop_asked).set()
 
     async def _serve(self, parts: AsyncExitStack, listening: socket.socket) -> None:
+        host = await self._host(parts)
+        # The worker loads its modules in its own process while this one loads the web framework.
+        starting = await parts.enter_async_context(_background(self._worker.start()))
+        parts.push_async_callback(self._drain)
+        registry = load_operations(*self._settings.operations)
+        self._inline = InlineLane(host, registry, self._inline_settings())
+        await self._inline.open()
+        live = LiveJobs(host.store, host.doorbell, self._clock, self._limits.backup_poll_s)
+        app = self._app(host, registry, self._inline, live)
+        await parts.enter_async_context(_answering(app, listening))
+        parts.callback(live.stop)
+        await self._until_stopped(starting, url_of(listening))
+
+    async def _host(self, parts: AsyncExitStack) -> LaneHost:
         metrics = AttemptMetrics("api")
         store = SqliteStore(self._state_dir, self._clock, random.Random(), metrics.store_call)
         await store.open()
@@ -89,36 +107,38 @@ class Server:
         doorbell = UnixDoorbell(self._state_dir)
         await doorbell.open()
         parts.push_async_callback(doorbell.close)
-        # The worker loads its modules in its own process while this one loads the web framework.
-        starting = await parts.enter_async_context(_background(self._worker.start()))
-        parts.push_async_callback(self._stop_worker)
         await parts.enter_async_context(_background(LoopLag(self._clock, metrics.loop_lag).run()))
-        live = LiveJobs(store, doorbell, self._clock, self._limits.backup_poll_s)
-        app = self._app(store, doorbell, live, metrics)
-        await parts.enter_async_context(_answering(app, listening))
-        parts.callback(live.stop)
-        await self._until_stopped(starting, url_of(listening))
+        return LaneHost(store, doorbell, self._state_dir, metrics, self._clock, random.Random())
+
+    def _inline_settings(self) -> InlineSettings:
+        return InlineSettings(
+            limit=self._settings.inline_threads,
+            lease_s=self._settings.lease_s,
+            log_bytes=self._settings.log_bytes,
+            environment=self._environment,
+        )
 
     def _app(
-        self, store: SqliteStore, doorbell: UnixDoorbell, live: LiveJobs, metrics: AttemptMetrics
+        self, host: LaneHost, registry: Registry, inline: InlineLane, live: LiveJobs
     ) -> FastAPI:
         # Imported here: FastAPI takes longer than everything that stands above.
         from headway.api.app import Collaborators, create_app
         from headway.api.metrics import ApiMetrics
 
-        own = ApiMetrics()
-        own.worker_restarts.set_function(lambda: self._worker.restarts)
+        metrics = ApiMetrics()
+        metrics.worker_restarts.set_function(lambda: self._worker.restarts)
         parts = Collaborators(
-            registry=load_operations(*self._settings.operations),
-            store=store,
-            doorbell=doorbell,
+            registry=registry,
+            store=host.store,
+            doorbell=host.doorbell,
             state_dir=self._state_dir,
             live=live,
-            metrics=own,
+            inline=inline,
+            attempts_registry=host.metrics.registry,
+            metrics=metrics,
             clock=self._clock,
             limits=self._limits,
-            environment=EnvironmentPolicy(settable=self._settings.env_settable),
-            attempts_registry=metrics.registry,
+            environment=self._environment,
             worker_metrics=lambda: read_worker_metrics(self._state_dir),
             not_ready=self._not_ready,
         )
@@ -135,15 +155,27 @@ class Server:
         await stop
         _LOG.info("stopping: running attempts finish or are given back")
         # Still answering: whoever follows a draining job sees how it ends.
-        await self._stop_worker()
+        await self._drain()
 
-    async def _stop_worker(self) -> None:
-        stopping = asyncio.create_task(self._worker.stop())
+    async def _drain(self) -> None:
+        """Let what runs finish or give it back. Calling it again finds nothing left to do."""
+        stopping = asyncio.gather(self._worker.stop(), self._drain_inline())
         async with _background(self._stop_now.wait()) as now:
             await asyncio.wait({stopping, now}, return_when=asyncio.FIRST_COMPLETED)
             if not stopping.done():
                 self._worker.hurry()
             await stopping
+
+    async def _drain_inline(self) -> None:
+        if self._inline is None:
+            return
+        limit_s, grace_s = self._settings.drain_s, self._settings.drain_grace_s
+        async with (
+            _background(self._inline.close(limit_s, grace_s)) as gentle,
+            _background(self._stop_now.wait()) as now,
+        ):
+            await asyncio.wait({gentle, now}, return_when=asyncio.FIRST_COMPLETED)
+        await self._inline.close()
 
     def _not_ready(self) -> NotReady | None:
         if self._stop_asked.is_set():

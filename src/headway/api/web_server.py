@@ -10,6 +10,8 @@ from starlette.types import ASGIApp
 
 # When told to stop, every stream and every waiting request ends by itself; this is for the rest.
 _LAST_ANSWERS_S = 3
+# Longer than clients keep idle connections, so that none is closed in the moment of its next use.
+_KEEP_ALIVE_S = 75
 
 
 class WebServer(uvicorn.Server):
@@ -29,6 +31,7 @@ class WebServer(uvicorn.Server):
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=_LAST_ANSWERS_S,
+            timeout_keep_alive=_KEEP_ALIVE_S,
         )
         super().__init__(config)
 

@@ -28,7 +28,7 @@ from headway.client.retrying import RetryPolicy
 from headway.client.steps import Answer, Call, Flow, Lost, Pause, Reply
 from headway.client.transport import (
     Brain,
-    default_headers,
+    http_settings,
     lost_from,
     reply_from,
     request_from,
@@ -52,7 +52,7 @@ class Client:
     def __init__(self, server: str | None = None, *, retry: RetryPolicy | None = None) -> None:
         self.server = server_address(server)
         self._brain = Brain(retry or RetryPolicy())
-        self._http = httpx.Client(base_url=self.server, headers=default_headers())
+        self._http = httpx.Client(**http_settings(self.server))
         self._closing = threading.Event()
 
     def close(self) -> None:

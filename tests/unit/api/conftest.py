@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,13 +22,16 @@ from headway.api.web_server import WebServer
 from headway.core.clock import SystemClock
 from headway.core.statedir import StateDir
 from headway.core.states import Outcome
+from headway.dispatch.inline_lane import InlineLane, InlineSettings
+from headway.dispatch.lane_host import LaneHost
+from headway.dispatch.metrics import AttemptMetrics
 from headway.dispatch.unix_doorbell import UnixDoorbell
 from headway.jobs import load_operations
 from headway.store.sqlite.store import SqliteStore
 from headway.store.values import ClaimedJob, Finish, StoredResult
 
 OPERATIONS = Path(__file__).parent / "operations_for_api.py"
-LANES = {"long": 10, "short": 10, "inline": 10}
+LANES = ("long", "short")
 
 
 @dataclass(frozen=True)
@@ -76,8 +79,16 @@ def limits() -> Limits:
 
 
 @pytest.fixture
-async def api(tmp_path: Path, limits: Limits) -> AsyncIterator[Api]:
-    async with running_api(tmp_path / "state", limits) as running:
+def start_api(tmp_path: Path, limits: Limits) -> Callable[[], AbstractAsyncContextManager[Api]]:
+    """Starts an API over one state directory; again, after the last one has stopped."""
+    return lambda: running_api(tmp_path / "state", limits)
+
+
+@pytest.fixture
+async def api(
+    start_api: Callable[[], AbstractAsyncContextManager[Api]],
+) -> AsyncIterator[Api]:
+    async with start_api() as running:
         yield running
 
 
@@ -90,12 +101,22 @@ async def running_api(directory: Path, limits: Limits) -> AsyncIterator[Api]:
     await doorbell.open()
     live = LiveJobs(store, doorbell, clock, limits.backup_poll_s)
     registry = load_operations(str(OPERATIONS))
-    parts = Collaborators(registry, store, doorbell, state_dir, live, limits=limits)
+    metrics = AttemptMetrics("api")
+    host = LaneHost(store, doorbell, state_dir, metrics, clock, random.Random(2))
+    inline = InlineLane(host, registry, InlineSettings(limit=2))
+    await inline.open()
+    parts = Collaborators(
+        registry, store, doorbell, state_dir, live, inline, metrics.registry, limits=limits
+    )
     listening = listening_socket("127.0.0.1", 0)
     url = url_of(listening)
-    async with serving(create_app(parts), listening), httpx.AsyncClient(base_url=url) as http:
+    async with (
+        serving(create_app(parts), listening),
+        httpx.AsyncClient(base_url=url, verify=False) as http,
+    ):
         yield Api(http, url, store, doorbell, state_dir, live)
         live.stop()
+    await inline.close()
     await doorbell.close()
     await store.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -41,3 +42,9 @@ def nothing(job: Any) -> None:
 @precondition()
 async def gpu_free(count: int = 1) -> str | None:
     return None
+
+
+@operation(lane="inline", cancel_on_disconnect=True)
+async def pause(job: Any, seconds: float = 60.0) -> str:
+    await asyncio.sleep(seconds)
+    return "done"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import pytest
-
 TRAIN = {"model": "llama"}
 
 
@@ -47,60 +45,58 @@ async def test_an_operation_without_required_input_needs_none(api: Any) -> None:
     await api.submit("greet", input={"name": "Ada"})
 
 
-@pytest.mark.parametrize(
-    ("body", "path"),
-    [
-        ({"input": {"model": "llama", "epochs": "many"}}, "input.epochs"),
-        ({"input": {}}, "input.model"),
-        ({}, "input"),
-        ({"input": TRAIN, "prioritee": 1}, "prioritee"),
-        ({"input": TRAIN, "priority": 10_000}, "priority"),
-        ({"input": TRAIN, "timeout_s": 0}, "timeout_s"),
-        ({"input": TRAIN, "not_before": "2026-12-01T00:00:00"}, "not_before"),
-        ({"input": TRAIN, "env": {"A B": "x"}}, "env.A B.[key]"),
-        ({"input": TRAIN, "env": {"LD_PRELOAD": "/tmp/x.so"}}, "env"),
-        ({"input": TRAIN, "env": {"PATH": "/tmp"}}, "env"),
-        ({"input": TRAIN, "env": {"HEADWAY_STORE": "x"}}, "env"),
-        ({"input": TRAIN, "config": {"precision": 8}}, "config.precision"),
-        ({"input": TRAIN, "labels": {"a": 1}}, "labels.a"),
-        ({"input": TRAIN, "labels": {"a": "nul\x00"}}, "labels.a"),
-        ({"input": TRAIN, "preconditions": [{"name": "moon_full"}]}, "preconditions.0"),
-        (
-            {"input": TRAIN, "preconditions": [{"name": "gpu_free", "arguments": {"x": 1}}]},
-            "preconditions.0",
-        ),
-    ],
-)
-async def test_a_wrong_field_is_answered_422_with_its_path(
-    api: Any, body: dict[str, Any], path: str
-) -> None:
+WRONG_FIELDS: list[tuple[dict[str, Any], str]] = [
+    ({"input": {"model": "llama", "epochs": "many"}}, "input.epochs"),
+    ({"input": {}}, "input.model"),
+    ({}, "input"),
+    ({"input": TRAIN, "prioritee": 1}, "prioritee"),
+    ({"input": TRAIN, "priority": 10_000}, "priority"),
+    ({"input": TRAIN, "timeout_s": 0}, "timeout_s"),
+    ({"input": TRAIN, "not_before": "2026-12-01T00:00:00"}, "not_before"),
+    ({"input": TRAIN, "env": {"A B": "x"}}, "env.A B.[key]"),
+    ({"input": TRAIN, "env": {"LD_PRELOAD": "/tmp/x.so"}}, "env"),
+    ({"input": TRAIN, "env": {"PATH": "/tmp"}}, "env"),
+    ({"input": TRAIN, "env": {"HEADWAY_STORE": "x"}}, "env"),
+    ({"input": TRAIN, "config": {"precision": 8}}, "config.precision"),
+    ({"input": TRAIN, "labels": {"a": 1}}, "labels.a"),
+    ({"input": TRAIN, "labels": {"a": "nul\x00"}}, "labels.a"),
+    ({"input": TRAIN, "preconditions": [{"name": "moon_full"}]}, "preconditions.0"),
+    (
+        {"input": TRAIN, "preconditions": [{"name": "gpu_free", "arguments": {"x": 1}}]},
+        "preconditions.0",
+    ),
+]
+
+
+async def test_a_wrong_field_is_answered_422_with_its_path(api: Any) -> None:
     """J13, J10, trap 12: and nothing is stored."""
-    refusal = await problem(api, "/v1/operations/train", 422, json=body)
-    assert [error["path"] for error in refusal["errors"]] == [path]
+    for body, path in WRONG_FIELDS:
+        refusal = await problem(api, "/v1/operations/train", 422, json=body)
+        assert [error["path"] for error in refusal["errors"]] == [path], body
     assert (await api.http.get("/v1/jobs")).json()["jobs"] == []
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"{",
-        b"",
-        b"null",
-        b"[]",
-        b'{"input": {"model": NaN}}',
-        b'{"input": {"model": "x"}, "priority": 1e999}',
-        b'{"input": {"model": "x"}, "labels": {"\\ud800": "x"}}',
-        b'{"input": {"model": "\xff"}}',
-        b'{"input": ' + b"[" * 20_000 + b"]" * 20_000 + b"}",
-        b'{"input": {"model": "x", "epochs": ' + b"9" * 5_000 + b"}}",
-    ],
-)
-async def test_what_is_not_json_is_refused_and_never_a_500(api: Any, content: bytes) -> None:
-    answer = await api.http.post(
-        "/v1/operations/train", content=content, headers={"content-type": "application/json"}
-    )
-    assert answer.status_code in {400, 422}, answer.text
-    assert answer.headers["content-type"] == "application/problem+json"
+NOT_JSON = [
+    b"{",
+    b"",
+    b"null",
+    b"[]",
+    b'{"input": {"model": NaN}}',
+    b'{"input": {"model": "x"}, "priority": 1e999}',
+    b'{"input": {"model": "x"}, "labels": {"\\ud800": "x"}}',
+    b'{"input": {"model": "\xff"}}',
+    b'{"input": ' + b"[" * 20_000 + b"]" * 20_000 + b"}",
+    b'{"input": {"model": "x", "epochs": ' + b"9" * 5_000 + b"}}",
+]
+
+
+async def test_what_is_not_json_is_refused_and_never_a_500(api: Any) -> None:
+    for content in NOT_JSON:
+        answer = await api.http.post(
+            "/v1/operations/train", content=content, headers={"content-type": "application/json"}
+        )
+        assert answer.status_code in {400, 422}, content[:40]
+        assert answer.headers["content-type"] == "application/problem+json"
 
 
 async def test_a_body_without_a_json_content_type_is_refused(api: Any) -> None:
@@ -181,20 +177,15 @@ async def test_a_batch_is_stored_in_its_order(api: Any) -> None:
     assert [f'"epochs":{n}' in text for n, text in enumerate(inputs, 1)] == [True] * 3
 
 
-@pytest.mark.parametrize(
-    ("wrong", "path"),
-    [
+async def test_one_wrong_job_refuses_the_whole_batch(api: Any) -> None:
+    for wrong, path in (
         ({"operation": "train", "input": {"model": "x", "epochs": 0}}, "jobs.1.input.epochs"),
         ({"operation": "nope"}, "jobs.1.operation"),
         ({"operation": "nothing", "env": {"PYTHONPATH": "x"}}, "jobs.1.env"),
-    ],
-)
-async def test_one_wrong_job_refuses_the_whole_batch(
-    api: Any, wrong: dict[str, Any], path: str
-) -> None:
-    jobs = [{"operation": "train", "input": TRAIN}, wrong]
-    refusal = await problem(api, "/v1/jobs:batch", 422, json={"jobs": jobs})
-    assert [error["path"] for error in refusal["errors"]] == [path]
+    ):
+        jobs = [{"operation": "train", "input": TRAIN}, wrong]
+        refusal = await problem(api, "/v1/jobs:batch", 422, json={"jobs": jobs})
+        assert [error["path"] for error in refusal["errors"]] == [path]
     assert (await api.http.get("/v1/jobs")).json()["jobs"] == []
 
 
@@ -243,8 +234,36 @@ async def test_what_the_client_says_of_its_name_is_not_believed(api: Any) -> Non
 async def test_operations_are_listed_with_their_schemas(api: Any) -> None:
     operations = (await api.http.get("/v1/operations")).json()["operations"]
     train = (await api.http.get("/v1/operations/train")).json()
-    assert [each["name"] for each in operations] == ["greet", "nothing", "train"]
+    assert [each["name"] for each in operations] == ["greet", "nothing", "pause", "train"]
     assert train in operations
     assert train["input_schema"]["properties"]["epochs"]["maximum"] == 100
     assert train["result_schema"]["properties"]["loss"]["type"] == "number"
     assert (train["max_attempts"], train["retryable"], train["lane"]) == (3, True, "long")
+
+
+async def test_a_full_inline_lane_is_answered_503_and_queues_nothing(api: Any) -> None:
+    """J4: a limit of 2 here; then Retry-After, never a silent queue."""
+    running = [await api.submit("pause") for _ in range(2)]
+    answer = await api.http.post("/v1/operations/pause", json={})
+    assert answer.status_code == 503
+    assert int(answer.headers["retry-after"]) >= 1
+    assert answer.json()["detail"] == "the inline lane is full; send the request again later"
+    assert len((await api.http.get("/v1/jobs")).json()["jobs"]) == 2
+    for job_id in running:
+        await api.http.post(f"/v1/jobs/{job_id}/cancel")
+        job = (await api.http.get(f"/v1/jobs/{job_id}?wait=10s")).json()
+        assert job["state"] == "CANCELLED"
+    answer = await api.http.post("/v1/operations/pause?wait=10s", json={"input": {"seconds": 0}})
+    assert answer.json()["result"] == "done"
+
+
+async def test_a_client_that_hangs_up_cancels_where_the_operation_says_so(api: Any) -> None:
+    """J4: `pause` is declared with cancel_on_disconnect."""
+    waiting = asyncio.create_task(api.http.post("/v1/operations/pause?wait=60s", json={}))
+    async with asyncio.timeout(10):
+        while api.live.watched == 0:  # noqa: ASYNC110 -- nothing announces it
+            await asyncio.sleep(0.01)
+    [job] = (await api.http.get("/v1/jobs")).json()["jobs"]
+    waiting.cancel()
+    ended = (await api.http.get(f"/v1/jobs/{job['id']}?wait=10s")).json()
+    assert ended["state"] == "CANCELLED"
