@@ -14,6 +14,7 @@ from headway.load.inputs.fields import (
     OUTPUT_TOKENS_NAMES,
     PROMPT_NAMES,
     FieldNames,
+    field_name,
     whole_number,
 )
 from headway.load.inputs.messages import every_turn, one_request, parse_messages
@@ -102,7 +103,7 @@ class RowParser:
         column = self._policy.prompt_column
         if column is None and (recorded := names.first(_MESSAGES_NAMES)) is not None:
             return recorded
-        prompt = names.first(PROMPT_NAMES if column is None else (column,))
+        prompt = names.first(PROMPT_NAMES if column is None else (field_name(column),))
         return prompt if isinstance(prompt, list) else None
 
     def _recorded_turn(self, messages: tuple[Message, ...], answer: Message | None) -> StoredTurn:
@@ -111,7 +112,7 @@ class RowParser:
 
     def _prompt_turn(self, fields: dict[str, Any], names: FieldNames) -> StoredTurn:
         column = self._policy.prompt_column
-        prompt = names.first(PROMPT_NAMES if column is None else (column,))
+        prompt = names.first(PROMPT_NAMES if column is None else (field_name(column),))
         answer = names.first(ANSWER_NAMES)
         output_tokens = self._answer_tokens(answer if isinstance(answer, str) else None)
         if prompt is None and self._policy.keep_fields and column is None:
@@ -130,7 +131,7 @@ class RowParser:
         column = self._policy.output_tokens_column
         if column is None:
             return whole_number(names.first(OUTPUT_TOKENS_NAMES), "output_tokens")
-        value = names.first((column,))
+        value = names.first((field_name(column),))
         if value is None:
             raise RowError(f"no column {column!r}")
         return whole_number(value, column)

@@ -29,16 +29,25 @@ ANSWER_NAMES = ("answer", "response", "completion", "output", "target")
 _MAX_TOKENS = 100_000_000
 
 
+def field_name(name: str) -> str:
+    """The form in which names are compared."""
+    return name.strip().lower()
+
+
 class FieldNames:
     """A row's fields, found without regard to case; empty ones count as absent."""
 
     def __init__(self, fields: dict[str, Any]) -> None:
-        self._fields = {name.strip().lower(): value for name, value in fields.items()}
+        self._fields = {field_name(name): value for name, value in fields.items()}
 
     def first(self, names: tuple[str, ...]) -> Any:
-        """The first of the named fields that there is; None: there is none."""
+        """The first of the named fields that there is; None: there is none.
+
+        Args:
+            names: As `field_name` makes them.
+        """
         for name in names:
-            value = self._fields.get(name.strip().lower())
+            value = self._fields.get(name)
             if value is not None and value != "":
                 return value
         return None

@@ -27,8 +27,6 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     """The file's conversations, the trace's lengths or the measured lengths, one a row."""
     offsets: str | None = None
     """Traces: the file of arrival offsets, 64-bit integers, nanoseconds."""
-    keep_fields: bool = False
-    """The backend uses the fields of the input row (templates, callables)."""
     conversations: int | None = None
     """How many there are in each stage; None: they do not end."""
     workload_hash: str

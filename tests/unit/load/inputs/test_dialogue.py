@@ -160,7 +160,7 @@ names = st.sampled_from(NAMES.split())
 roles = st.sampled_from(["user", "assistant", "system", "tool", "human", "gpt"])
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=60)
 @given(
     st.dictionaries(
         names,

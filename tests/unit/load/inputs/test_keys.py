@@ -25,7 +25,7 @@ def test_a_key_is_the_same_on_every_machine() -> None:
     assert derive_key(7, 0, "conversation", 3) == 0x74F5A07B803329FC32EE5065B5FFF8C
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(st.integers(1, 600), st.integers(0, 2**128))
 def test_a_permutation_visits_every_position_once(size: int, key: int) -> None:
     permutation = Permutation(size, key)

@@ -186,7 +186,7 @@ PIECES = [b'{"prompt":', b"[", b"]", b"}", b'"', b",", b"\n", b"\x00", b"a", b"\
 
 
 @settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     content=st.binary(max_size=200) | st.lists(st.sampled_from(PIECES)).map(b"".join),
