@@ -79,7 +79,7 @@ class Forkserver:
     Args:
         setup: How to start it.
         on_exit: Called with each job process's exit.
-        on_lost: Called once when the forkserver has died.
+        on_lost: Called once when the forkserver has died after it was ready.
     """
 
     def __init__(
@@ -99,6 +99,7 @@ class Forkserver:
         self._sweeps: dict[int, asyncio.Future[Swept]] = {}
         self._token = 0
         self._decoder = msgspec.msgpack.Decoder(FromForkserver)
+        self._was_ready = False
         self.threads = 1
 
     @property
@@ -126,6 +127,7 @@ class Forkserver:
         try:
             async with asyncio.timeout(self._setup.start_timeout_s):
                 self.threads = (await self._ready).threads
+                self._was_ready = True
         except TimeoutError:
             await self.close()
             raise ConfigError(
@@ -176,7 +178,7 @@ class Forkserver:
             async with asyncio.timeout(ANSWER_LIMIT_S):
                 return await answer
         except TimeoutError:
-            self.kill()
+            self._lost("it did not answer")
             raise ForkserverLost("it did not answer") from None
         finally:
             self._forks.pop(token, None)
@@ -197,7 +199,7 @@ class Forkserver:
             async with asyncio.timeout(ANSWER_LIMIT_S):
                 return await answer
         except TimeoutError:
-            self.kill()
+            self._lost("it did not answer")
             raise ForkserverLost("it did not answer") from None
         finally:
             self._sweeps.pop(token, None)
@@ -213,6 +215,9 @@ class Forkserver:
         process = self._process
         if process is None:
             return
+        if not self._was_ready:
+            # It is still importing and would not notice.
+            process.kill()
         try:
             await asyncio.to_thread(process.wait, ANSWER_LIMIT_S)
         except subprocess.TimeoutExpired:
@@ -230,7 +235,7 @@ class Forkserver:
             except BlockingIOError:
                 # Its queue is full: it forks as fast as it can. Rare, so a short sleep will do.
                 if asyncio.get_running_loop().time() > deadline:
-                    self.kill()
+                    self._lost("it does not take messages")
                     raise ForkserverLost("it does not take messages") from None
                 await asyncio.sleep(0.002)
             except OSError as error:
@@ -295,7 +300,8 @@ class Forkserver:
     def _lost(self, how: str) -> None:
         self._hang_up(ForkserverLost(how))
         self.kill()
-        self._on_lost()
+        if self._was_ready:
+            self._on_lost()
 
     def _hang_up(self, error: ForkserverLost) -> None:
         if self._link is not None:

@@ -41,6 +41,11 @@ def flush_c_streams() -> None:
     _libc.fflush(None)
 
 
+def clear_c_environment() -> None:
+    """Empty the C library's environment: `os.environ` does not know what `putenv` has set."""
+    _libc.clearenv()
+
+
 def _prctl(option: int, argument: int) -> None:
     if _libc.prctl(option, ctypes.c_ulong(argument), 0, 0, 0) != 0:
         number = ctypes.get_errno()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import signal
 import socket
 from collections.abc import Callable
@@ -103,6 +104,14 @@ class JobProcessHandle:
         except ProcessLookupError:
             return False
         return True
+
+    def is_dead(self) -> bool:
+        """Whether it is dead at this moment, even if the event loop has not been told yet."""
+        if self._pidfd is None or self.exit.done():
+            return True
+        poll = select.poll()
+        poll.register(self._pidfd, select.POLLIN)
+        return bool(poll.poll(0))
 
     def _on_writable(self) -> None:
         assert self._control is not None

@@ -208,6 +208,8 @@ class ProcessFactory:
 
     async def _restart_forkserver(self) -> None:
         log.warning("the forkserver died; starting another")
+        if self._forkserver is not None:
+            await self._forkserver.close()
         attempt = 0
         while not self._closing:
             await asyncio.sleep(RESTART_WAITS_S[min(attempt, len(RESTART_WAITS_S) - 1)])

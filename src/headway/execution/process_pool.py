@@ -113,6 +113,6 @@ def _take_living(idle: list[JobProcessHandle]) -> JobProcessHandle | None:
     while idle:
         # The last one used is the one whose memory is still in the caches.
         process = idle.pop()
-        if not process.exit.done():
+        if not process.is_dead():
             return process
     return None

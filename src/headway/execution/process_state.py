@@ -111,6 +111,15 @@ def _write_root_logger(state: tuple[int, list[Any], list[Any], int]) -> None:
     logging.disable(disabled)
 
 
+def _read_decimal() -> decimal.Context:
+    return decimal.getcontext().copy()
+
+
+def _write_decimal(context: decimal.Context) -> None:
+    # A copy again: a job changes the current context in place.
+    decimal.setcontext(context.copy())
+
+
 def _set_faulthandler(enabled: bool) -> None:
     # To descriptor 2, which is the attempt's log: a segfault's traceback lands there.
     if enabled:
@@ -136,7 +145,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("switch interval", sys.getswitchinterval, sys.setswitchinterval),
     Setting("faulthandler", faulthandler.is_enabled, _set_faulthandler),
     Setting("event loop policy", lambda: None, asyncio.set_event_loop_policy),
-    Setting("decimal context", lambda: decimal.getcontext().copy(), decimal.setcontext),
+    Setting("decimal context", _read_decimal, _write_decimal),
     _attribute(sys, "excepthook"),
     _attribute(sys, "displayhook"),
     _attribute(threading, "excepthook"),

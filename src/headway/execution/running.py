@@ -59,6 +59,7 @@ from headway.execution.usage_sampler import UsageSampler, Watched
 
 PROGRESS_S = 0.05
 """Progress is told at once, then at most this often; the newest always."""
+PROCESS_TRIES = 3
 HANG_UP_LIMIT_S = 1.0
 """How long a process may live after it closed its control socket."""
 
@@ -200,17 +201,29 @@ class RunningAttempt:
         except OSError as error:
             return self._not_started(f"no temp directory: {error}")
         try:
-            self._process = await self._shop.pool.take(self.plan.lane)
+            for _ in range(PROCESS_TRIES - 1):
+                result = await self._run_in(await self._take_process(), temp_dir)
+                if not self._never_ran(result):
+                    return result
+            return await self._run_in(await self._take_process(), temp_dir)
         except ForkRefused as refused:
-            await self._shop.temp_dirs.remove(temp_dir)
             return self._not_started(str(refused))
-        self._pid = self._process.pid
-        self._forked_ns = self._clock.monotonic_ns()
-        try:
-            return await self._run_in(self._process, temp_dir)
         finally:
             self._close()
             await self._shop.temp_dirs.remove(temp_dir)
+
+    async def _take_process(self) -> JobProcessHandle:
+        self._process = await self._shop.pool.take(self.plan.lane)
+        self._pid = self._process.pid
+        self._forked_ns = self._clock.monotonic_ns()
+        return self._process
+
+    def _never_ran(self, result: AttemptResult) -> bool:
+        """Whether the process died before it entered the function, so that no harm is done.
+
+        An idle process may be killed, by the kernel or by hand, in the moment it is taken.
+        """
+        return isinstance(result.ending, Died) and self._ran_ns is None and self._stop is None
 
     async def _run_in(self, process: JobProcessHandle, temp_dir: Path) -> AttemptResult:
         pump = LogPump(

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Mapping
 from typing import IO, Any
 
-from headway.execution.linux import flush_c_streams
+from headway.execution.linux import clear_c_environment, flush_c_streams
 from headway.execution.messages import Start
 
 COLOURS = {"FORCE_COLOR": "1", "CLICOLOR_FORCE": "1", "TERM": "xterm-256color"}
@@ -107,5 +107,6 @@ def _stream(descriptor: int, mode: str) -> IO[Any]:
 
 
 def _replace_environment(environment: Mapping[str, str]) -> None:
+    clear_c_environment()
     os.environ.clear()
     os.environ.update(environment)

@@ -1,5 +1,6 @@
 """Real supervisors for the tests of execution."""
 
+# ruff: noqa: ASYNC110 - short waits and file reads of a test harm nobody
 from __future__ import annotations
 
 import asyncio
@@ -75,7 +76,7 @@ class Bench:
             job_id=fields.pop("job_id", f"job{next(_NUMBERS)}"),
             attempt=fields.pop("attempt", 1),
             operation=operation,
-            lane=fields.pop("lane", known.lane if known else Lane.LONG),
+            lane=Lane(fields.pop("lane", known.lane if known else Lane.LONG)),
             request=json.dumps(request or {}).encode(),
             limits=limits or Limits(grace_s=5),
             **fields,

@@ -1,5 +1,6 @@
 """Attempts in real processes: every way to end is a value with its exact cause (J3, J8, J26)."""
 
+# ruff: noqa: ASYNC240 - short waits and file reads of a test harm nobody
 from __future__ import annotations
 
 import asyncio
@@ -75,7 +76,7 @@ async def test_a_result_that_is_not_wanted_is_dropped(bench) -> None:
     assert result.ending == Succeeded(None)
 
 
-# --- errors -----------------------------------------------------------------------------------------
+# --- errors ---------------------------------------------------------------------------------------
 
 
 async def test_an_error_keeps_type_message_traceback_and_cause(bench) -> None:
@@ -135,7 +136,7 @@ async def test_an_unknown_operation_is_an_error(bench) -> None:
     assert "nonesuch" in result.ending.error.message
 
 
-# --- deaths ----------------------------------------------------------------------------------------
+# --- deaths ---------------------------------------------------------------------------------------
 
 
 async def test_a_killed_child_is_told_with_its_signal_and_neighbours_go_on(bench) -> None:
@@ -185,7 +186,7 @@ async def test_a_sigterm_from_elsewhere_is_not_taken_for_a_cancel(bench) -> None
     assert "did not send" in result.ending.description
 
 
-# --- cancel and timeout -----------------------------------------------------------------------------
+# --- cancel and timeout ---------------------------------------------------------------------------
 
 
 async def test_cancel_raises_job_cancelled_and_lets_the_job_clean_up(bench, tmp_path) -> None:
@@ -263,7 +264,7 @@ async def test_a_shorter_grace_shortens_a_cancel_under_way(bench, tmp_path) -> N
     assert await first == report
 
 
-# --- surroundings -----------------------------------------------------------------------------------
+# --- surroundings ---------------------------------------------------------------------------------
 
 
 async def test_what_a_job_sees_of_its_process(bench) -> None:
@@ -322,7 +323,7 @@ async def test_a_config_that_does_not_fit_is_an_error(bench) -> None:
     assert "level" in result.ending.error.message
 
 
-# --- output -----------------------------------------------------------------------------------------
+# --- output ---------------------------------------------------------------------------------------
 
 
 async def test_all_output_is_in_the_log_in_order(bench) -> None:
@@ -401,7 +402,7 @@ async def test_a_log_over_its_limit_is_cut_with_a_mark(bench) -> None:
     assert result.log.size_bytes == len(log)
 
 
-# --- progress and artifacts -------------------------------------------------------------------------
+# --- progress and artifacts -----------------------------------------------------------------------
 
 
 async def test_the_newest_progress_is_always_told(bench) -> None:
@@ -430,7 +431,7 @@ async def test_an_artifact_cannot_leave_its_directory(bench, name) -> None:
     assert "no name for an artifact" in result.ending.error.message
 
 
-# --- usage ------------------------------------------------------------------------------------------
+# --- usage ----------------------------------------------------------------------------------------
 
 
 async def test_peak_memory_counts_the_whole_tree(bench) -> None:

@@ -1,0 +1,109 @@
+"""The forkserver: preloads, is replaced when it dies, and takes nothing with it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+
+import pytest
+
+from headway.core.errors import ConfigError
+from headway.core.states import Outcome
+from headway.execution.attempt import Cancelled, Died, KillMeans, NotStarted
+
+
+@pytest.mark.parametrize("means", [None, KillMeans.SUBREAPER])
+async def test_running_jobs_survive_the_death_of_the_forkserver(make_bench, tools, means) -> None:
+    async with make_bench(kill_means=means) as bench:
+        running = [await bench.start("sleep", {"seconds": 1.0}) for _ in range(3)]
+        for _, recorder in running:
+            await recorder.started.wait()
+        os.kill(bench.supervisor.forkserver_pid, signal.SIGKILL)
+        for one, _ in running:
+            assert (await one.wait()).outcome is Outcome.SUCCEEDED
+        assert await bench.value("echo", {"value": 5}) == 5
+        await tools.eventually(lambda: bench.supervisor.statistics()["forkserver_restarts"] == 1)
+
+
+async def test_deaths_without_a_forkserver_are_told_exactly(make_bench) -> None:
+    async with make_bench() as bench:
+        killed, killed_recorder = await bench.start("sleep")
+        await killed_recorder.started.wait()
+        exits, exits_recorder = await bench.start("cleans_up", {"note": "/dev/null"})
+        await exits_recorder.started.wait()
+        os.kill(bench.supervisor.forkserver_pid, signal.SIGKILL)
+        os.kill(killed.pid, signal.SIGKILL)
+        ending = (await killed.wait()).ending
+        assert isinstance(ending, Died)
+        assert ending.signal == signal.SIGKILL
+        report = await exits.cancel()
+        assert report.obeyed
+        assert (await exits.wait()).ending == Cancelled()
+
+
+async def test_a_tree_dies_also_while_there_is_no_forkserver(make_bench, tmp_path, tools) -> None:
+    async with make_bench(kill_means=KillMeans.SUBREAPER) as bench:
+        running, recorder = await bench.start("ignores", {"pids": str(tmp_path / "pids")})
+        await recorder.printed.wait()
+        os.kill(bench.supervisor.forkserver_pid, signal.SIGKILL)
+        report = await running.cancel(grace_s=0.1)
+        pids = tools.read_pids(tmp_path / "pids")
+        assert not any(tools.alive(pid) for pid in (*pids, running.pid))
+        assert set(report.killed) >= {*pids, running.pid}
+
+
+async def test_a_start_during_the_restart_waits_for_it(make_bench) -> None:
+    async with make_bench(spare_processes=0) as bench:
+        os.kill(bench.supervisor.forkserver_pid, signal.SIGKILL)
+        assert await bench.value("echo", {"value": 1}) == 1
+
+
+async def test_a_stopped_forkserver_is_replaced(make_bench, monkeypatch) -> None:
+    monkeypatch.setattr("headway.execution.forkserver.ANSWER_LIMIT_S", 0.5)
+    async with make_bench(spare_processes=0) as bench:
+        os.kill(bench.supervisor.forkserver_pid, signal.SIGSTOP)
+        assert await bench.value("echo", {"value": 1}) == 1
+
+
+async def test_a_module_that_cannot_be_imported_is_an_error_with_its_traceback(
+    make_bench, tmp_path
+) -> None:
+    broken = tmp_path / "broken_operations.py"
+    broken.write_text("import headway.jobs\nraise RuntimeError('no licence file')\n")
+    with pytest.raises(ConfigError, match="no licence file"):
+        async with make_bench(modules=(str(broken),)):
+            pass
+
+
+async def test_a_module_that_ends_the_process_is_an_error(make_bench, tmp_path) -> None:
+    broken = tmp_path / "exiting_operations.py"
+    broken.write_text("import os\nos._exit(9)\n")
+    with pytest.raises(ConfigError, match="exit code 9"):
+        async with make_bench(modules=(str(broken),)):
+            pass
+
+
+async def test_a_module_that_takes_too_long_is_an_error(make_bench, tmp_path) -> None:
+    slow = tmp_path / "slow_operations.py"
+    slow.write_text("import time\ntime.sleep(600)\n")
+    with pytest.raises(ConfigError, match=r"0\.5 s"):
+        async with make_bench(modules=(str(slow),), start_timeout_s=0.5):
+            pass
+
+
+async def test_nothing_starts_once_the_supervisor_is_closed(make_bench) -> None:
+    async with make_bench(spare_processes=0) as bench:
+        await bench.supervisor.close()
+        result = await bench.run("echo")
+        assert isinstance(result.ending, NotStarted)
+
+
+async def test_the_forkserver_ignores_the_signals_of_a_terminal(make_bench) -> None:
+    async with make_bench(spare_processes=0) as bench:
+        pid = bench.supervisor.forkserver_pid
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            os.kill(pid, number)
+        await asyncio.sleep(0)
+        assert await bench.value("echo", {"value": 1}) == 1
+        assert bench.supervisor.forkserver_pid == pid

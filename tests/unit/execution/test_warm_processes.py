@@ -1,0 +1,160 @@
+"""Warm processes: reused, as good as new each time, replaced when in doubt (J12, trap 12)."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from headway.core.states import Outcome
+from headway.execution.attempt import Died
+
+RETIRING = {"descriptors", "thread", "limit", "niceness"}
+"""Changes that cannot be undone: the process must be replaced."""
+CHANGES = [
+    "context",
+    "descriptors",
+    "directory",
+    "environment",
+    "interpreter",
+    "limit",
+    "locales",
+    "logs",
+    "loops",
+    "niceness",
+    "signals",
+    "sockets",
+    "streams",
+    "temp",
+    "thread",
+    "umask",
+]
+
+
+async def test_a_process_is_used_again(make_bench) -> None:
+    async with make_bench() as bench:
+        pids = [await bench.value("pid") for _ in range(5)]
+        assert len(set(pids)) == 1
+        assert bench.supervisor.statistics()["warm_idle"] == 1
+
+
+def test_the_list_of_changes_is_complete() -> None:
+    import importlib.util
+    from pathlib import Path
+
+    path = Path(__file__).with_name("operations.py")
+    spec = importlib.util.spec_from_file_location("execution_operations_checked", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert sorted(CHANGES) == module.CHANGES
+
+
+async def test_nothing_of_a_job_reaches_the_next(make_bench) -> None:
+    """Trap 12, as a property: any set of changes, then a look by the next job."""
+    import asyncio
+
+    async with make_bench() as bench:
+        untouched = await bench.value("observe")
+        loop = asyncio.get_running_loop()
+
+        async def check(names: list[str]) -> None:
+            changed = await bench.value("change", {"names": names})
+            after = await bench.value("observe")
+            assert after == untouched, names
+            if RETIRING & set(names):
+                assert await bench.value("pid") != changed
+            else:
+                assert await bench.value("pid") == changed, "undone, so the process is kept"
+
+        @settings(
+            max_examples=25,
+            deadline=None,
+            derandomize=True,
+            suppress_health_check=[HealthCheck.function_scoped_fixture],
+        )
+        @given(st.lists(st.sampled_from(CHANGES), min_size=1, max_size=5, unique=True))
+        def property_(names: list[str]) -> None:
+            asyncio.run_coroutine_threadsafe(check(names), loop).result(60)
+
+        for name in CHANGES:
+            await check([name])
+        await asyncio.to_thread(property_)
+
+
+async def test_a_death_costs_one_job_and_one_process(make_bench) -> None:
+    """Trap 2: 7 of 7 jobs failed with one dead pool process."""
+    async with make_bench() as bench:
+        await bench.value("echo")
+        others = [await bench.start("echo", {"value": n}) for n in range(4)]
+        dead = await bench.run("kills_itself", {"number": signal.SIGKILL}, lane="short")
+        assert isinstance(dead.ending, Died)
+        for running, _ in others:
+            assert (await running.wait()).outcome is Outcome.SUCCEEDED
+        assert await bench.value("echo", {"value": 1}) == 1
+
+
+async def test_a_cancelled_process_is_not_used_again(make_bench) -> None:
+    """Trap 5: a signal for one job must not reach the next in the same process."""
+    async with make_bench() as bench:
+        running, recorder = await bench.start("sleep", lane="short")
+        await recorder.started.wait()
+        await running.cancel()
+        assert await bench.value("pid") != running.pid
+
+
+async def test_a_process_is_replaced_after_its_number_of_jobs(make_bench) -> None:
+    async with make_bench(warm_max_jobs=3) as bench:
+        pids = [await bench.value("pid") for _ in range(6)]
+        assert pids[0] == pids[1] == pids[2]
+        assert pids[3] == pids[4] == pids[5]
+        assert pids[0] != pids[3]
+
+
+async def test_a_process_that_grew_is_replaced(make_bench) -> None:
+    async with make_bench(warm_max_growth_bytes=30 << 20) as bench:
+        first = await bench.value("grows", {"megabytes": 1})
+        assert await bench.value("grows", {"megabytes": 40}) == first
+        assert await bench.value("pid") != first
+
+
+async def test_an_idle_process_that_dies_costs_nothing(make_bench, tools) -> None:
+    async with make_bench() as bench:
+        pid = await bench.value("pid")
+        os.kill(pid, signal.SIGKILL)
+        assert await bench.value("pid") != pid
+        await tools.eventually(lambda: bench.supervisor.statistics()["warm_idle"] == 1)
+
+
+async def test_a_cache_lives_for_one_attempt(make_bench) -> None:
+    """J12."""
+    async with make_bench() as bench:
+        one = await bench.value("cached", job_id="one")
+        two = await bench.value("cached", job_id="two")
+        assert one == ["a of one"] * 2
+        assert two == ["a of two"] * 2
+
+
+async def test_no_more_than_the_wanted_number_stays_warm(make_bench) -> None:
+    async with make_bench(warm_processes=2) as bench:
+        running = [await bench.start("sleep", {"seconds": 0.3}, lane="short") for _ in range(5)]
+        assert len({one.pid for one, _ in running if one.pid}) in (0, 5)
+        for one, _ in running:
+            await one.wait()
+        assert bench.supervisor.statistics()["warm_idle"] == 2
+
+
+@pytest.mark.serial
+async def test_memory_stays_flat_over_many_jobs(make_bench) -> None:
+    """J12: measured over 1,000 jobs here, over 10,000 by benchmarks/jobs."""
+    async with make_bench(warm_max_jobs=100_000) as bench:
+        for _ in range(300):
+            await bench.value("echo", {"value": "x" * 1000})
+        first = await bench.run("echo", {"value": 1})
+        for _ in range(1000):
+            await bench.value("echo", {"value": "x" * 1000})
+        last = await bench.run("echo", {"value": 1})
+        assert first.pid == last.pid
+        assert last.usage.peak_rss_bytes < first.usage.peak_rss_bytes + (2 << 20)
