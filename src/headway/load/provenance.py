@@ -23,6 +23,7 @@ def provenance(spec: RunSpec, recipe: Recipe) -> dict[str, Any]:
         "versions": _versions(),
         "host": _host(),
         "workload_hash": recipe.workload_hash,
+        "inputs": recipe.provenance,
         "labels": dict(spec.labels),
     }
 

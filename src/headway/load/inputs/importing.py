@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from headway.load.inputs.formats import FileFormat, read_rows
 from headway.load.inputs.problems import Problems, RowError
 from headway.load.inputs.row_file import RowFile, RowWriter
-from headway.load.inputs.rows import FileFormat, Row, read_rows
+from headway.load.inputs.rows import Row
 from headway.records.record import Note
 
 

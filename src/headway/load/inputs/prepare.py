@@ -16,19 +16,19 @@ from headway.load.inputs.conversation import Inputs
 from headway.load.inputs.conversations_file import FileInputs, RowUse, prepare_file
 from headway.load.inputs.counted import CountedVocabulary, count_vocabulary
 from headway.load.inputs.counting import TokenCounter
+from headway.load.inputs.formats import detect_format
 from headway.load.inputs.importing import Imported, Source
 from headway.load.inputs.keys import derive_key
 from headway.load.inputs.lengths import first_input_lengths, import_lengths
 from headway.load.inputs.recipe import Recipe, workload_hash
-from headway.load.inputs.rows import detect_format
 from headway.load.inputs.synthetic import SyntheticInputs
 from headway.load.inputs.trace import (
-    TraceInputs,
     first_trace_lengths,
     import_trace,
     read_offsets,
     trace_recipe,
 )
+from headway.load.inputs.trace_inputs import TraceInputs
 from headway.load.spec import FileInputSpec, InputSpec, SyntheticInputSpec, TraceInputSpec
 
 T = TypeVar("T")

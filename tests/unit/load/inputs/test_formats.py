@@ -14,7 +14,8 @@ from pyarrow import parquet
 
 from headway.core.errors import ConfigError, InputError
 from headway.load.inputs import rows as rows_module
-from headway.load.inputs.rows import FileFormat, Row, Unusable, detect_format, read_rows
+from headway.load.inputs.formats import FileFormat, detect_format, read_rows
+from headway.load.inputs.rows import Row, Unusable
 
 
 def read(path: Path, content: bytes, file_format: FileFormat) -> list[Row | Unusable]:
