@@ -116,7 +116,8 @@ def _end(transaction: Transaction, job: JobRow, end: AttemptEnd) -> JobRow:
         _record(transaction, job, None, None, end.usage)
     if job.cancel_requested_at is not None:
         # It would run again, but somebody wants it gone: the durable intent decides.
-        cancelled = Finish(outcome=Outcome.CANCELLED, kept_bytes=end.kept_bytes)
+        crashed = isinstance(end, RetryLater) and end.crashed
+        cancelled = Finish(outcome=Outcome.CANCELLED, kept_bytes=end.kept_bytes, crashed=crashed)
         return end_job(transaction, job, cancelled)
     return _again(transaction, job, end)
 
