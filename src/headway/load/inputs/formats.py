@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from headway.core.errors import ConfigError, InputError
 from headway.load.inputs.csv_rows import read_csv
@@ -89,10 +89,31 @@ def _read_parquet(path: Path) -> Rows:
         ) from error
     with open_input(path) as file:
         try:
-            place = 0
+            place = 1
             for batch in parquet.ParquetFile(file).iter_batches(batch_size=_PARQUET_BATCH_ROWS):
-                for fields in batch.to_pylist():
-                    place += 1
-                    yield Row(place, {k: v for k, v in fields.items() if v is not None})
-        except (pyarrow.ArrowException, OSError) as error:
+                yield from _batch_rows(batch, place)
+                place += batch.num_rows
+        except (pyarrow.ArrowException, OSError, ValueError) as error:
             raise InputError(f"{path} is not a readable Parquet file: {error}") from error
+
+
+def _batch_rows(batch: Any, place: int) -> Rows:
+    try:
+        rows = batch.to_pylist()
+    except UnicodeDecodeError:
+        for position in range(batch.num_rows):  # one at a time, to find the bad ones
+            yield from _single_row(batch.slice(position, 1), place + position)
+        return
+    for position, fields in enumerate(rows):
+        yield _parquet_row(fields, place + position)
+
+
+def _single_row(batch: Any, place: int) -> Rows:
+    try:
+        yield _parquet_row(batch.to_pylist()[0], place)
+    except UnicodeDecodeError:
+        yield Unusable(place, "not UTF-8")
+
+
+def _parquet_row(fields: dict[str, Any], place: int) -> Row:
+    return Row(place, {name: value for name, value in fields.items() if value is not None})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import random
 import sys
 from pathlib import Path
 
@@ -132,6 +134,28 @@ def test_parquet_rows_keep_their_types(file: Path) -> None:
         Row(1, {"prompt": "a", "n": 1, "messages": [{"role": "user", "content": "x"}]}),
         Row(2, {"n": 2, "messages": []}),
     ]
+
+
+def test_a_parquet_cell_that_is_not_utf8_spoils_its_own_row_only(file: Path) -> None:
+    parquet.write_table(pyarrow.table({"prompt": ["first", "spoilt", "third"]}), file)
+    content = file.read_bytes().replace(b"spoilt", b"sp\xffilt")
+    assert read(file, content, "parquet") == [
+        Row(1, {"prompt": "first"}),
+        Unusable(2, "not UTF-8"),
+        Row(3, {"prompt": "third"}),
+    ]
+
+
+def test_damaged_parquet_files_are_read_or_refused(file: Path) -> None:
+    parquet.write_table(pyarrow.table({"prompt": ["a b c"] * 5, "n": [1, 2, 3, 4, 5]}), file)
+    whole = file.read_bytes()
+    rng = random.Random(4)
+    for _ in range(150):
+        damaged = bytearray(whole)
+        for _ in range(rng.randint(1, 4)):
+            damaged[rng.randrange(len(damaged))] = rng.randrange(256)
+        with contextlib.suppress(InputError):
+            assert all(row.place for row in read(file, bytes(damaged), "parquet"))
 
 
 def test_parquet_without_the_extra_says_what_to_install(
