@@ -65,7 +65,7 @@ class ChatDialect:
             return Refusal(400, "'messages' is empty; give at least one.", param="messages")
         if fields.n not in (None, 1):
             return Refusal(400, "The simulated server makes one choice; leave 'n' at 1.", param="n")
-        tool = _chosen_tool(fields)
+        tool = _chosen_tool(fields) if fields.tools else None
         if isinstance(tool, Refusal):
             return tool
         prompt = tokenize_chat(fields.messages)
@@ -141,7 +141,8 @@ def _chunk(delta: str, finish_reason: str | None) -> str:
 
 
 def _chosen_tool(body: _Body) -> Function | Refusal | None:
-    if not body.tools or body.tool_choice == "none":
+    assert body.tools
+    if body.tool_choice == "none":
         return None
     if isinstance(body.tool_choice, _ToolChoice):
         name = body.tool_choice.function.name

@@ -30,7 +30,7 @@ EVENT_STREAM = b"text/event-stream; charset=utf-8"
 _MALFORMED_EVENT = b'data: {"id": "broken", "choices": [{"delta": \n\n'
 
 
-class Parcel(msgspec.Struct, kw_only=True):
+class Parcel(msgspec.Struct):
     """A reply to be delivered: to whom, how it looks, and its account."""
 
     exchange: Exchange
@@ -65,7 +65,10 @@ class Parcel(msgspec.Struct, kw_only=True):
 
 
 def deliver_at_once(parcel: Parcel, streamed: bool) -> None:
-    """Write a sound reply in one call: the shortest way, for replies that wait for nothing."""
+    """Write a sound reply in one call: the shortest way, for replies that wait for nothing.
+
+    Not for HTTP/1.0.
+    """
     truth, plan = parcel.truth, parcel.plan
     if streamed:
         ident = truth.ident.encode()
@@ -73,7 +76,7 @@ def deliver_at_once(parcel: Parcel, streamed: bool) -> None:
             parcel.usage() if parcel.include_usage else None
         )
         body = ident.join(parcel.dialect.burst(plan)) + closing.replace(IDENT, ident)
-        head = parcel.head(EVENT_STREAM, CHUNKED if plan.chunked else UNTIL_CLOSE)
+        head = parcel.head(EVENT_STREAM, CHUNKED)
         truth.first_token_ns = monotonic_ns()
     else:
         body = parcel.whole_body()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 
 from headway.core.clock import monotonic_ns
 from headway.core.distributions import draw_int
@@ -17,6 +18,7 @@ from headway.sim.messages import Refusal
 from headway.sim.options import ReplyOptions
 from headway.sim.precise_timer import PreciseTimer
 from headway.sim.reply import FinishReason, ReplyPlan, tool_reply
+from headway.sim.script import IDENT
 from headway.sim.truth import Truth
 
 
@@ -102,12 +104,7 @@ class Generating:
 
     def route(self, dialect: Dialect, shapes: int = 512) -> Route:
         """A route that answers in `dialect`, which keeps `shapes` rendered replies."""
-        memoized = Memoized(dialect, shapes)
-
-        def answer(exchange: Exchange) -> None:
-            self._answer(memoized, exchange)
-
-        return answer
+        return partial(self._answer, Memoized(dialect, shapes))
 
     def in_flight(self) -> int:
         """How many generations are under way."""
@@ -122,14 +119,16 @@ class Generating:
         self._count += 1
         if self._count == 1:
             self._first_request(exchange.request.arrival_ns)
+        request = exchange.request
+        sent_id = request.headers.get(b"x-request-id")
         truth = Truth(
-            ident=f"{self._count:024x}",
-            request_id=_text(exchange.request.headers.get(b"x-request-id")),
-            path=exchange.request.path.decode("latin-1"),
+            ident=str(self._count).zfill(len(IDENT)),
+            request_id=None if sent_id is None else sent_id.decode("latin-1"),
+            path=request.path.decode("latin-1"),
             status=200,
-            arrival_ns=exchange.request.arrival_ns,
+            arrival_ns=request.arrival_ns,
         )
-        if exchange.faults.replaces_head:
+        if exchange.faults is not NO_FAULTS and exchange.faults.replaces_head:
             exchange.after_stall(self._timer, lambda: self._send_broken(exchange, truth))
             return
         ask = dialect.parse(exchange.request.body)
@@ -139,40 +138,34 @@ class Generating:
             assert isinstance(refusal, Refusal)
             self._refuse(exchange, truth, refusal)
             return
-        too_big = self._engine.refusal(len(ask.prompt), plan.output_tokens)
-        if too_big is not None:
-            self._refuse(exchange, truth, Refusal(400, too_big, code="context_length_exceeded"))
-            return
-        self._start(ask, _adapt(plan, exchange), dialect, exchange, truth)
+        truth.prompt_tokens = len(ask.prompt)
+        parcel = Parcel(exchange, dialect, plan, ask.include_usage, truth)
+        if self._engine.immediate and exchange.faults is NO_FAULTS and exchange.request.chunked:
+            deliver_at_once(parcel, ask.stream)
+            self._account(truth)
+            exchange.connection.finish()
+        else:
+            self._start(ask, parcel)
 
     def _refuse(self, exchange: Exchange, truth: Truth, refusal: Refusal) -> None:
         truth.status = refusal.status
         send_refusal(exchange.connection, refusal)
         self._close(truth, "refused")
 
-    def _start(
-        self, ask: Ask, plan: ReplyPlan, dialect: Memoized, exchange: Exchange, truth: Truth
-    ) -> None:
-        truth.prompt_tokens = len(ask.prompt)
-        parcel = Parcel(
-            exchange=exchange,
-            dialect=dialect,
-            plan=plan,
-            include_usage=ask.include_usage,
-            truth=truth,
-        )
-        if self._engine.immediate and exchange.faults is NO_FAULTS:
-            deliver_at_once(parcel, ask.stream)
-            self._account(truth)
-            exchange.connection.finish()
+    def _start(self, ask: Ask, parcel: Parcel) -> None:
+        exchange, truth = parcel.exchange, parcel.truth
+        too_big = self._engine.refusal(truth.prompt_tokens, parcel.plan.output_tokens)
+        if too_big is not None:
+            self._refuse(exchange, truth, Refusal(400, too_big, code="context_length_exceeded"))
             return
+        parcel.plan = _adapt(parcel.plan, exchange)
         delivery_type = StreamDelivery if ask.stream else WholeDelivery
         delivery = delivery_type(parcel, self._timer, self._ended)
         generation = Generation(
             delivery=delivery,
             arrival_ns=truth.arrival_ns,
             prompt=ask.prompt,
-            output_tokens=plan.output_tokens,
+            output_tokens=parcel.plan.output_tokens,
         )
         self._under_way[delivery] = generation
         self._engine.start(generation)
@@ -198,12 +191,8 @@ class Generating:
 
 def _adapt(plan: ReplyPlan, exchange: Exchange) -> ReplyPlan:
     faults, chunked = exchange.faults, exchange.request.chunked
-    if faults.tokens_per_chunk == 1 and not faults.role_first and chunked:
+    if faults is NO_FAULTS and chunked:
         return plan
     return plan._replace(
         tokens_per_chunk=faults.tokens_per_chunk, role_first=faults.role_first, chunked=chunked
     )
-
-
-def _text(value: bytes | None) -> str | None:
-    return None if value is None else value.decode("latin-1")

@@ -25,12 +25,12 @@ class Routes:
         """All others, with their method."""
 
     def find(self, path: bytes, method: bytes) -> Route | Refusal:
-        """The route of a request, or why there is none."""
-        if method == b"POST" and path in self.generating:
-            return self.generating[path]
-        allowed, route = self.plain.get(path, (b"POST", self.generating.get(path)))
-        if route is None:
+        """The plain route of a request, or why there is none."""
+        if path in self.generating:
+            return Refusal(405, "Use POST here.")
+        if path not in self.plain:
             return Refusal(404, f"There is nothing at {path.decode('latin-1')}.")
+        allowed, route = self.plain[path]
         if method == allowed or (method, allowed) == (b"HEAD", b"GET"):
             return route
         return Refusal(405, f"Use {allowed.decode()} here.")
@@ -64,20 +64,19 @@ class SimService:
     def handle(self, request: Request, connection: Connection) -> None:
         """Answer `request`, or start to."""
         path = request.path.partition(b"?")[0]
-        generates = path in self._routes.generating
+        generate = self._routes.generating.get(path)
         try:
-            faults = self._plan.next(request.headers.get(HEADER), generates)
+            faults = self._plan.next(request.headers.get(HEADER), generate is not None)
         except ConfigError as error:
             send_refusal(connection, Refusal(400, f"x-sim-fault: {error}."))
             return
         if self._authorization is not None and not self._let_in(request, path):
             faults = Faults(status=401)
         exchange = Exchange(request, connection, faults)
-        route = self._routes.find(path, request.method)
-        if generates and not isinstance(route, Refusal):
-            route(exchange)
+        if generate is not None and request.method == b"POST":
+            generate(exchange)
         else:
-            self._answer_plain(exchange, route)
+            self._answer_plain(exchange, self._routes.find(path, request.method))
 
     def _answer_plain(self, exchange: Exchange, route: Route | Refusal) -> None:
         if exchange.faults is NO_FAULTS and not isinstance(route, Refusal):

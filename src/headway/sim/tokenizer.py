@@ -42,7 +42,10 @@ def tokenize_chat(messages: Iterable[ChatMessage], open_reply: bool = True) -> l
     tokens: list[str] = []
     for message in messages:
         tokens += (_START, message.role, _SEPARATOR)
-        _append_content(tokens, message.content)
+        if isinstance(message.content, str):
+            tokens += _TOKEN.findall(message.content)
+        elif message.content is not None:
+            _append_parts(tokens, message.content)
         if message.tool_calls:
             for call in message.tool_calls:
                 tokens += tokenize(f"{call.function.name} {call.function.arguments}")
@@ -52,13 +55,8 @@ def tokenize_chat(messages: Iterable[ChatMessage], open_reply: bool = True) -> l
     return tokens
 
 
-def _append_content(tokens: list[str], content: str | Sequence[ContentPart] | None) -> None:
-    if content is None:
-        return
-    if isinstance(content, str):
-        tokens += _TOKEN.findall(content)
-        return
-    for part in content:
+def _append_parts(tokens: list[str], parts: Sequence[ContentPart]) -> None:
+    for part in parts:
         if part.text is None:
             tokens += [f"<|{part.type}|>"] * MEDIA_PART_TOKENS
         else:
