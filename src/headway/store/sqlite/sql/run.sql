@@ -1,12 +1,12 @@
 -- name: due
 -- Timers that have run out (`scheduled`, `backoff`). The index holds only waiting timers.
-SELECT sequence, needs_preconditions, concurrency_key FROM jobs
+SELECT sequence, needs_preconditions, concurrency_key FROM jobs INDEXED BY jobs_due
 WHERE state = 'PENDING' AND wait_reason IN ('scheduled', 'backoff') AND run_at_us <= :now_us
 ORDER BY run_at_us LIMIT :limit;
 
 -- name: next_run_at
 -- When the next timer runs out; one step in the same index.
-SELECT run_at_us FROM jobs
+SELECT run_at_us FROM jobs INDEXED BY jobs_due
 WHERE state = 'PENDING' AND wait_reason IN ('scheduled', 'backoff')
 ORDER BY run_at_us LIMIT 1;
 
@@ -54,7 +54,7 @@ SELECT id, attempt, owner FROM jobs
 WHERE state = 'RUNNING' AND owner = :owner AND cancel_requested_at_us IS NOT NULL;
 
 -- name: owners
--- Who runs anything at all; the index holds only running jobs.
+-- Who runs anything at all; running jobs are few.
 SELECT DISTINCT owner FROM jobs WHERE state = 'RUNNING';
 
 -- name: lease_over

@@ -1,0 +1,94 @@
+"""Migrations: from every released schema, whole or not at all."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from importlib import resources
+
+import pytest
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+
+from headway.core.errors import ConfigError
+from headway.core.statedir import StateDir
+from headway.store.sqlite import schema
+from headway.store.sqlite.schema import HEAD, ensure_schema
+
+RELEASED = {
+    "empty": "",
+}
+"""SQL that makes each released schema with some data; the first release adds `0001`."""
+
+
+def revisions(state_dir: StateDir) -> list[str]:
+    with closing(sqlite3.connect(state_dir.database)) as connection:
+        return [row[0] for row in connection.execute("SELECT version_num FROM alembic_version")]
+
+
+@pytest.mark.parametrize("release", RELEASED)
+def test_every_released_schema_migrates(release: str, state_dir: StateDir) -> None:
+    state_dir.create()
+    with closing(sqlite3.connect(state_dir.database)) as connection:
+        connection.executescript(RELEASED[release])
+    ensure_schema(state_dir.database, state_dir.writer_lock)
+    assert revisions(state_dir) == [HEAD]
+    ensure_schema(state_dir.database, state_dir.writer_lock)
+    assert revisions(state_dir) == [HEAD]
+
+
+def test_head_is_the_newest_migration() -> None:
+    config = Config()
+    config.set_main_option("script_location", "headway.store:migrations")
+    script = ScriptDirectory.from_config(config)
+    assert script.get_heads() == [HEAD]
+    for file in resources.files("headway.store.migrations.versions").iterdir():
+        if file.name.startswith("r"):
+            assert file.name[1:5].isdigit(), "revisions are numbered, so that newer can be told"
+
+
+def test_a_newer_database_is_refused(state_dir: StateDir) -> None:
+    state_dir.create()
+    ensure_schema(state_dir.database, state_dir.writer_lock)
+    with closing(sqlite3.connect(state_dir.database)) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(ConfigError, match="newer than this Headway"):
+        ensure_schema(state_dir.database, state_dir.writer_lock)
+
+
+def test_a_migration_that_breaks_off_leaves_nothing(
+    state_dir: StateDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state_dir.create()
+    with closing(sqlite3.connect(state_dir.database)) as connection, connection:
+        connection.execute("CREATE TABLE results (old)")  # collides with one of the last tables
+    with pytest.raises(Exception, match="results already exists"):
+        ensure_schema(state_dir.database, state_dir.writer_lock)
+    with closing(sqlite3.connect(state_dir.database)) as connection:
+        names = {row[0] for row in connection.execute("SELECT name FROM sqlite_schema")}
+    assert names == {"results"}
+
+
+def test_the_database_is_private_and_syncs_every_commit(state_dir: StateDir) -> None:
+    state_dir.create()
+    ensure_schema(state_dir.database, state_dir.writer_lock)
+    assert state_dir.database.stat().st_mode & 0o077 == 0
+    assert state_dir.root.stat().st_mode & 0o077 == 0
+    with closing(schema.connect_writer(state_dir.database)) as connection:
+        assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_a_start_without_migration_does_not_import_alembic(state_dir: StateDir) -> None:
+    state_dir.create()
+    ensure_schema(state_dir.database, state_dir.writer_lock)
+    code = (
+        "import sys; from pathlib import Path; from headway.store.sqlite.store import SqliteStore;"
+        "from headway.store.sqlite.schema import ensure_schema;"
+        "ensure_schema(Path(sys.argv[1]), Path(sys.argv[2]));"
+        "assert not {'alembic', 'sqlalchemy', 'fastapi'} & sys.modules.keys()"
+    )
+    arguments = [str(state_dir.database), str(state_dir.writer_lock)]
+    subprocess.run([sys.executable, "-c", code, *arguments], check=True, timeout=60)
