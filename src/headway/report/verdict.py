@@ -212,7 +212,7 @@ def _schedule_missed(facts: Facts) -> list[Check]:
     measure, limit = "lateness p99 in seconds", facts.tolerated_delay_s
     lateness = facts.lateness_p99_s
     if lateness is None:
-        return [_unmeasured("SCHEDULE_MISSED", measure, limit, "no request was offered")]
+        return [_unmeasured("SCHEDULE_MISSED", measure, limit, "too few requests were offered")]
     if lateness == float("inf"):
         text = f"more than 1% of the offered requests were never sent (limit {_ms(limit)} late)"
     else:

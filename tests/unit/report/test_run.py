@@ -417,3 +417,14 @@ def test_unreadable_objectives_are_a_clear_error(write_run: Any) -> None:
     writer = write_run(spec={"objectives": {"ttft_s": -1}})
     with pytest.raises(ConfigError, match="objectives"):
         build(writer.directory)
+
+
+def test_one_hiccup_among_few_requests_is_not_a_missed_schedule(write_run: Any, make: Any) -> None:
+    for late_ones, words in ((1, []), (2, ["SCHEDULE_MISSED"])):
+        writer = write_run()
+        writer.started()
+        writer.records(
+            make.completed(i, i / 50, late_s=0.1 if i < late_ones else 0.0) for i in range(120)
+        )
+        writer.ended(2.4, offered=120)
+        assert _only_stage(writer).verdict.words == words

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections import Counter
 from collections.abc import Iterator
 from importlib import resources
 from string import Template
@@ -24,6 +25,7 @@ from headway.report.html.tables import (
     stages_table,
     table,
     text_row,
+    verdict_tone,
 )
 from headway.report.model import Report, StageReport
 from headway.report.verdict import leading_findings
@@ -93,29 +95,31 @@ def _mark() -> Markup:
 
 
 def _verdict(report: Report) -> Markup:
-    spoilt = [stage for stage in report.stages if stage.verdict.words]
-    tone = "good" if report.verdict == "VALID" else "bad"
-    if not report.stages:
-        sentence, tone = "No stage was begun, so there is nothing to judge.", "bad"
-    elif not spoilt:
-        many = f"all {len(report.stages)} stages" if len(report.stages) > 1 else "the stage"
-        sentence = f"Every check of {many} holds: these numbers can be trusted."
-    else:
-        sentence = (
-            f"{len(report.stages) - len(spoilt)} of {len(report.stages)} "
-            f"{'stage' if len(report.stages) == 1 else 'stages'} can be trusted as measured."
-        )
-    findings = [_finding(stage) for stage in spoilt]
+    findings = [_finding(stage) for stage in report.stages if stage.verdict.words]
     if not report.complete:
         findings.append(tag("li", "The run is not complete: at least one stage is partial."))
     word = report.verdict if report.stages else "NOTHING MEASURED"
     return tag(
         "section",
         tag("h2", word, class_="verdict-word"),
-        tag("p", sentence),
+        tag("p", _judgement(report)),
         tag("ul", findings) if findings else None,
-        class_=f"verdict {tone}",
+        class_=f"verdict {verdict_tone(report.verdict) if report.stages else 'bad'}",
     )
+
+
+def _judgement(report: Report) -> str:
+    count = len(report.stages)
+    if not count:
+        return "No stage was begun, so there is nothing to judge."
+    if report.verdict == "VALID":
+        many = f"all {count} stages" if count > 1 else "the stage"
+        return f"Every check of {many} holds: these numbers can be trusted."
+    if count == 1:
+        return "These numbers cannot be taken as they stand."
+    words = Counter(stage.verdict.word for stage in report.stages)
+    said = ", ".join(f"{number} {word}" for word, number in words.most_common())
+    return f"Of {count} stages: {said}."
 
 
 def _finding(stage: StageReport) -> Markup:

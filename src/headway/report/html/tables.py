@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from headway.report.html.markup import Child, Markup, fragment, tag
 from headway.report.html.numbers import MISSING, mebibytes, ms, percent, plain
@@ -55,57 +55,34 @@ def row(name: Child, *cells: Child) -> Markup:
 
 def chip(word: VerdictWord) -> Markup:
     """A verdict's word."""
-    tone = {"VALID": "good", "TOO_FEW_SAMPLES": "fair"}.get(word, "bad")
-    return tag("span", word, class_=f"chip {tone}")
+    return tag("span", word, class_=f"chip {verdict_tone(word)}")
+
+
+def verdict_tone(word: VerdictWord) -> str:
+    """The page's colour for a word: too few samples limit a stage, the others spoil it."""
+    return {"VALID": "good", "TOO_FEW_SAMPLES": "fair"}.get(word, "bad")
 
 
 def stages_table(report: Report) -> Markup:
-    """One row a stage."""
-    headers: list[Child] = [
-        "Stage",
-        "Verdict",
-        "asked /s",
-        "completed /s",
-        "in flight",
-        "TTFT p50 ms",
-        "TTFT p99 ms",
-        "TPOT p50 ms",
-        "latency p50 ms",
-        "latency p99 ms",
-        "response p99 ms",
-        "lateness p99 ms",
-        "tokens out /s",
-        "completed",
-        "failed",
-        "goodput",
+    """One row a stage; columns that no stage has are left out."""
+    stages = report.stages
+    columns = [(header, read) for header, has, read in _STAGE_COLUMNS if any(map(has, stages))]
+    rows = [
+        row(
+            _stage_name(stage),
+            tag("td", chip(stage.verdict.word), class_="left"),
+            *[read(stage) for _, read in columns],
+        )
+        for stage in stages
     ]
-    rows = [_stage_row(stage) for stage in report.stages]
+    headers: list[Child] = ["Stage", "Verdict", *[header for header, _ in columns]]
     return table("Stages; the name leads to the details", headers, rows, dense=True)
 
 
-def _stage_row(stage: StageReport) -> Markup:
-    name = fragment(
+def _stage_name(stage: StageReport) -> Markup:
+    return fragment(
         tag("a", stage.name, href=f"#stage-{stage.stage}"),
         tag("span", "partial", class_="chip fair") if stage.partial else None,
-    )
-    counts, rates = stage.counts, stage.rates
-    return row(
-        name,
-        tag("td", chip(stage.verdict.word), class_="left"),
-        plain(rates.asked_per_s),
-        plain(rates.completed_per_s),
-        plain(stage.concurrency.mean if stage.concurrency else None),
-        point(stage.ttft, "p50"),
-        point(stage.ttft, "p99"),
-        point(stage.tpot, "p50"),
-        point(stage.latency, "p50"),
-        point(stage.latency, "p99"),
-        point(stage.response, "p99"),
-        point(stage.lateness, "p99"),
-        plain(rates.output_tokens_per_s),
-        f"{counts.completed:,}",
-        tag("td", f"{counts.errored:,}", class_="bad" if counts.errored else None),
-        percent(stage.goodput.good_share if stage.goodput else None),
     )
 
 
@@ -121,6 +98,43 @@ def point(summary: DurationSummary | None, name: str) -> Markup:
         class_=None if trusted else "pale",
         title=title,
     )
+
+
+_StageColumn = tuple[str, Callable[[StageReport], object], Callable[[StageReport], Child]]
+
+_STAGE_COLUMNS: tuple[_StageColumn, ...] = (
+    ("asked /s", lambda s: s.rates.asked_per_s, lambda s: plain(s.rates.asked_per_s)),
+    ("completed /s", lambda _: True, lambda s: plain(s.rates.completed_per_s)),
+    (
+        "in flight",
+        lambda s: s.concurrency,
+        lambda s: plain(s.concurrency.mean if s.concurrency else None),
+    ),
+    ("TTFT p50 ms", lambda s: s.ttft, lambda s: point(s.ttft, "p50")),
+    ("TTFT p99 ms", lambda s: s.ttft, lambda s: point(s.ttft, "p99")),
+    ("TPOT p50 ms", lambda s: s.tpot, lambda s: point(s.tpot, "p50")),
+    ("latency p50 ms", lambda _: True, lambda s: point(s.latency, "p50")),
+    ("latency p99 ms", lambda _: True, lambda s: point(s.latency, "p99")),
+    ("response p99 ms", lambda _: True, lambda s: point(s.response, "p99")),
+    ("lateness p99 ms", lambda _: True, lambda s: point(s.lateness, "p99")),
+    (
+        "tokens out /s",
+        lambda s: s.rates.output_tokens_per_s is not None,
+        lambda s: plain(s.rates.output_tokens_per_s),
+    ),
+    ("completed", lambda _: True, lambda s: f"{s.counts.completed:,}"),
+    (
+        "failed",
+        lambda _: True,
+        lambda s: tag("td", f"{s.counts.errored:,}", class_="bad" if s.counts.errored else None),
+    ),
+    (
+        "goodput",
+        lambda s: s.goodput,
+        lambda s: percent(s.goodput.good_share if s.goodput else None),
+    ),
+)
+"""Header, whether a stage has it, its cell."""
 
 
 def durations_table(stage: StageReport) -> Markup:
