@@ -11,17 +11,13 @@ from pathlib import Path
 
 import click
 
+from headway.cli.exit_codes import ExitCode
 from headway.core.errors import HeadwayError
 
-# A small model on one GPU, roughly: the knee of its sweep lies well inside what a laptop can send,
-# so that what is seen is the server and not the client.
-_SIM_OPTIONS = (
-    "--mode", "modelled",
-    "--prefill-rate", "20000",
-    "--decode-base", "6ms",
-    "--decode-per-sequence", "0.25ms",
-    "--max-batch", "32",
-)  # fmt: skip
+# A tiny model on one GPU, roughly. Its first and slowest stage still ends about the 100 requests
+# that a p99 needs, and the knee of its sweep lies well inside what a laptop can send, so that what
+# is seen is the server and not the client.
+_SIM_OPTIONS = ("--mode", "modelled", "--step-base", "0.002", "--max-batch", "32")
 _STAGE_S = 8.0
 
 
@@ -42,7 +38,7 @@ def demo_command(run_dir: Path) -> int:
         spec = RunSpec.model_validate(
             {
                 "target": {"url": url},
-                "inputs": {"kind": "synthetic", "prompt_tokens": 256, "output_tokens": 64},
+                "inputs": {"kind": "synthetic", "prompt_tokens": 256, "output_tokens": 32},
                 "profile": {"kind": "sweep", "steps": 4, "saturation_streams": 64},
                 "limits": {"max_seconds": _STAGE_S},
                 "warmup_s": 1.0,
@@ -50,7 +46,9 @@ def demo_command(run_dir: Path) -> int:
             }
         )
         _remove_earlier_demo(run_dir)
-        return run_bench(spec, run_dir, as_json=False, quiet=False)
+        code = run_bench(spec, run_dir, as_json=False, quiet=False)
+    # The demo shows a verdict; on a busy machine it is rightly not VALID, and nothing has failed.
+    return ExitCode.OK if code is ExitCode.INVALID_MEASUREMENT else code
 
 
 @contextlib.contextmanager
