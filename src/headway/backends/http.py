@@ -17,7 +17,7 @@ from headway.core.errors import InputError, TargetError
 from headway.records.record import Failure
 from headway.wire.exchange import Exchange, Timeouts, WireRequest
 from headway.wire.head import check_head
-from headway.wire.sse import split_reads
+from headway.wire.sse import add_to_last_read, split_reads
 
 _VALIDATE_TOTAL_S = 10.0
 _LINE = re.compile(rb"[^\r\n]+")
@@ -130,7 +130,7 @@ def split_lines(reads: list[tuple[int, bytes]], is_whole: bool) -> list[tuple[in
         groups.append((time_ns, _LINE.findall(rest + complete)))
         rest = rest_of_piece
     if is_whole and rest:
-        groups.append((reads[-1][0], _LINE.findall(rest)))
+        add_to_last_read(groups, reads[-1][0], _LINE.findall(rest))
     return groups
 
 

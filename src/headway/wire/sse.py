@@ -93,8 +93,18 @@ def split_reads(reads: list[tuple[int, bytes]], is_whole: bool) -> list[tuple[in
         if events:
             groups.append((time_ns, events))
     if is_whole and reads and (rest := splitter.finish()):
-        groups.append((reads[-1][0], rest))
+        add_to_last_read(groups, reads[-1][0], rest)
     return groups
+
+
+def add_to_last_read(
+    groups: list[tuple[int, list[bytes]]], time_ns: int, rest: list[bytes]
+) -> None:
+    """What only the stream's end completed came in its last read, and is no read of its own."""
+    if groups and groups[-1][0] == time_ns:
+        groups[-1][1].extend(rest)
+    else:
+        groups.append((time_ns, rest))
 
 
 def split_blocks(reads: list[tuple[int, bytes]]) -> tuple[list[tuple[int, bytes]], bytes]:

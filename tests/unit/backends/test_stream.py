@@ -146,6 +146,13 @@ def test_without_done_and_without_the_last_blank_line_all_tokens_count() -> None
     assert summary.text == "ab"
 
 
+def test_an_event_that_only_the_end_completes_makes_no_gap_of_zero() -> None:
+    """Trap 46: it came in the last read, together with the one before it."""
+    last = content("b") + content("c").rstrip(b"\n")
+    progress, _ = measured([(10, content("a")), (20, last)])
+    assert (progress.chunks, progress.gaps_ns) == (3, [10])
+
+
 @pytest.mark.parametrize("end", [b"\r\n\r\n", b"\n\n: keep-alive\n\n", b"\nid: 7\n\n"])
 def test_streams_of_another_shape_are_read_the_same(end: bytes) -> None:
     parts = [content(text).rstrip(b"\n") + end for text in "abc"]
