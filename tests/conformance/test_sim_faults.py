@@ -155,6 +155,11 @@ def test_malformed_event_stands_between_sound_ones(client: Client) -> None:
     assert len(contents_of("\n\n".join(events[:3] + events[4:]))) == TOKENS
 
 
+def test_malformed_cuts_a_whole_reply_to_half_of_its_json(client: Client) -> None:
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(client.text("malformed", stream=False))
+
+
 def test_close_idle_comes_after_a_whole_reply_and_unannounced(client: Client) -> None:
     response = client.ask("close-idle:seconds=0.05")
     assert response.headers["connection"] is None

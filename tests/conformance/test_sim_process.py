@@ -58,6 +58,15 @@ def test_a_signal_ends_it_at_once_and_completes_the_truth_log(sim: Any, number: 
     assert (line["outcome"], line["request_id"]) == ("shutdown", "mine")
 
 
+def test_a_signal_ends_even_a_frozen_server(sim: Any) -> None:
+    server = sim()
+    request = urllib.request.Request(f"{server.url}/sim/freeze", b'{"seconds": 300}')
+    with urllib.request.urlopen(request, timeout=10) as response:
+        span = json.loads(response.read())
+    wait_until(lambda: monotonic_ns() > span["from_ns"] + 100_000_000)
+    assert server.stop() == 0
+
+
 def _metrics(url: str) -> bytes:
     with urllib.request.urlopen(f"{url}/metrics", timeout=10) as response:
         return bytes(response.read())

@@ -249,6 +249,8 @@ class WholeDelivery(Delivery):
             self._break_off()
         elif tokens >= self._plan.output_tokens:
             body = self._parcel.whole_body()
+            if self._faults.malformed_at is not None:
+                body = body[: len(body) // 2]
             self.truth.output_tokens = tokens
             self._connection.send(self._parcel.head(JSON, content_length(body)) + body)
             self._complete()

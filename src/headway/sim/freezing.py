@@ -16,6 +16,7 @@ from headway.sim.options import FreezeOptions
 from headway.sim.precise_timer import PreciseTimer
 
 MAX_FREEZE_S = 600.0
+_SLICE_S = 0.02
 
 
 class _Body(msgspec.Struct):
@@ -34,6 +35,11 @@ class Freezer:
     def __init__(self, freezes: Iterable[FreezeOptions], timer: PreciseTimer) -> None:
         self._freezes = tuple(freezes)
         self._timer = timer
+        self._thawed = False
+
+    def thaw(self) -> None:
+        """End the freeze under way, from a signal's handler, and have no other."""
+        self._thawed = True
 
     def first_request(self, arrival_ns: int) -> None:
         """Time zero of the planned freezes."""
@@ -61,7 +67,9 @@ class Freezer:
         to_ns = from_ns + int(seconds * NS_PER_S)
 
         def freeze(now_ns: int) -> None:
-            # Blocking is the point: no read, no write, no accept, no timer.
-            time.sleep(max(0, to_ns - monotonic_ns()) / NS_PER_S)
+            # Blocking is the point: no read, no write, no accept, no timer. In slices, so that
+            # a signal's handler can end it.
+            while not self._thawed and (left_ns := to_ns - monotonic_ns()) > 0:
+                time.sleep(min(left_ns / NS_PER_S, _SLICE_S))
 
         self._timer.call_at(from_ns, freeze)

@@ -11,6 +11,7 @@ import ssl
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from types import FrameType
 from typing import Any
 
 import msgspec
@@ -49,10 +50,9 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 async def _serve(options: SimOptions) -> int:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
     with ExitStack() as stack:
         simulation = Simulation(options, loop)
+        _stop_on_signals(loop, stop, simulation)
         stack.callback(simulation.end)
         if options.die_with_parent:
             stack.callback(ParentWatch(loop, stop.set).close)
@@ -69,6 +69,18 @@ async def _serve(options: SimOptions) -> int:
             except TimeoutError:
                 continue
     return 0
+
+
+def _stop_on_signals(
+    loop: asyncio.AbstractEventLoop, stop: asyncio.Event, simulation: Simulation
+) -> None:
+    # Not by loop.add_signal_handler: a frozen loop would not run it.
+    def handle(number: int, frame: FrameType | None) -> None:
+        simulation.thaw()
+        loop.call_soon_threadsafe(stop.set)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, handle)
 
 
 async def _listen(

@@ -54,6 +54,10 @@ class Simulation:
         """A connection's protocol."""
         return Connection(self.service)
 
+    def thaw(self) -> None:
+        """End a freeze; may be called from a signal's handler."""
+        self._freezer.thaw()
+
     def end(self) -> None:
         """Close every connection and complete the truth log."""
         self._generating.abandon_all()
