@@ -177,6 +177,25 @@ def test_pipelined_requests_are_answered_in_order(sim: Any) -> None:
     assert [line["request_id"] for line in lines] == ["0", "1", "2", "3", "4"]
 
 
+def test_a_client_that_expects_an_invitation_gets_it(server: Any) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as raw:
+        head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\n"
+        raw.sendall(head + b"content-length: %d\r\n\r\n" % len(CHAT))
+        assert raw.recv(4096) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        raw.sendall(CHAT)
+        assert raw.recv(4096).startswith(b"HTTP/1.1 200 OK")
+
+
+def test_a_request_may_come_in_any_pieces_and_in_chunks(server: Any) -> None:
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
+    chunks = b"".join(b"%x\r\n%b\r\n" % (len(p), p) for p in (CHAT[:20], CHAT[20:]))
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as raw:
+        raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for start in range(0, len(data := head + chunks + b"0\r\n\r\n"), 7):
+            raw.sendall(data[start : start + 7])
+        assert raw.recv(4096).startswith(b"HTTP/1.1 200 OK")
+
+
 def test_http_1_0_gets_a_stream_without_chunks(server: Any) -> None:
     body = CHAT[:-1] + b',"stream":true}'
     with socket.create_connection(("127.0.0.1", server.port), timeout=10) as raw:
