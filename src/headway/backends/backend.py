@@ -8,7 +8,7 @@ import msgspec
 
 from headway.records.record import Failure
 
-Role = Literal["system", "user", "assistant", "tool"]
+Role = Literal["system", "developer", "user", "assistant", "tool"]
 
 
 class Message(msgspec.Struct, frozen=True, omit_defaults=True):

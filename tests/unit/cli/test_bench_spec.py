@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 import pytest
+from pydantic import BaseModel
 
+from headway.backends.spec import BackendSpec
 from headway.cli.bench_options import bench_options
 from headway.cli.bench_spec import DEFAULT_STAGE_S, build_spec
 from headway.cli.spec_options import SectionedCommand, read_spec_file, spec_values
 from headway.core.errors import ConfigError
-from headway.load.spec import RunSpec
+from headway.load.spec import InputSpec, Profile, RunSpec
 
 URL = {"target": {"url": "http://localhost:8000"}}
 
@@ -139,3 +141,33 @@ def test_a_broken_yaml_file_is_named(tmp_path: Path) -> None:
     file.write_text("target: [", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"run\.yaml is not valid YAML"):
         read_spec_file(file)
+
+
+SAID_OTHERWISE = {
+    "backend.headers": "--header sends them with every request, whatever the backend",
+    "inputs.kind": "follows from --data and --profile",
+    "profile.stages": "a list of stages has a file of its own",
+    "target.url": "is the argument",
+}
+
+
+def test_every_field_of_the_description_can_be_said_by_a_flag() -> None:
+    from headway.cli.bench import bench_command
+
+    given = {getattr(option, "path", None) for option in bench_command.params}
+    assert {path for path in _paths(RunSpec) if path not in given} == set(SAID_OTHERWISE)
+
+
+def _paths(model: type[Any], prefix: str = "") -> set[str]:
+    parts = {"profile": Profile, "inputs": InputSpec, "backend": BackendSpec}
+    leaves = {"objectives", "limits.max_error_rate"}
+    paths: set[str] = set()
+    for name, field in model.model_fields.items():
+        path = prefix + name
+        nested = get_args(get_args(parts[path])[0]) if path in parts else (field.annotation,)
+        for kind in nested:
+            if path not in leaves and isinstance(kind, type) and issubclass(kind, BaseModel):
+                paths |= _paths(kind, path + ".")
+            else:
+                paths.add(path)
+    return paths
