@@ -130,13 +130,17 @@ class Generating:
         )
         if exchange.faults is not NO_FAULTS and exchange.faults.replaces_head:
             exchange.after_stall(self._timer, lambda: self._send_broken(exchange, truth))
-            return
+        else:
+            self._generate(dialect, exchange, truth)
+
+    def _generate(self, dialect: Memoized, exchange: Exchange, truth: Truth) -> None:
         ask = dialect.parse(exchange.request.body)
-        plan = ask if isinstance(ask, Refusal) else self._planner.plan(ask)
-        if isinstance(ask, Refusal) or isinstance(plan, Refusal):
-            refusal = ask if isinstance(ask, Refusal) else plan
-            assert isinstance(refusal, Refusal)
-            self._refuse(exchange, truth, refusal)
+        if isinstance(ask, Refusal):
+            self._refuse(exchange, truth, ask)
+            return
+        plan = self._planner.plan(ask)
+        if isinstance(plan, Refusal):
+            self._refuse(exchange, truth, plan)
             return
         truth.prompt_tokens = len(ask.prompt)
         parcel = Parcel(exchange, dialect, plan, ask.include_usage, truth)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from headway.sim.answers import send_answer
 from headway.sim.batching import BatchingStatistics
@@ -42,29 +42,8 @@ class SimMetrics:
 
     def render(self) -> str:
         """Everything as Prometheus text."""
-        state = self._statistics()
         lines: list[str] = []
-        for name, kind, text, value in (
-            ("requests_in_flight", "gauge", "Requests that have not ended.", self._in_flight()),
-            ("requests_running", "gauge", "Sequences in the batch.", state.running),
-            ("requests_waiting", "gauge", "Sequences in the queue.", state.waiting),
-            ("kv_cache_usage_ratio", "gauge", "Held share of the blocks.", state.kv_usage_ratio),
-            ("preemptions_total", "counter", "Sequences preempted.", state.preemptions),
-            (
-                "prefix_cache_queries_tokens_total",
-                "counter",
-                "Prompt tokens looked up in the prefix cache.",
-                state.prefix_queried_tokens,
-            ),
-            (
-                "prefix_cache_hits_tokens_total",
-                "counter",
-                "Prompt tokens found in the prefix cache.",
-                state.prefix_hit_tokens,
-            ),
-            ("prompt_tokens_total", "counter", "Prompt tokens served.", self._prompt_tokens),
-            ("generation_tokens_total", "counter", "Tokens sent.", self._output_tokens),
-        ):
+        for name, kind, text, value in self._single_values():
             lines += _header(name, kind, text)
             lines.append(f"headway_sim_{name} {value}")
         lines += _header("requests_total", "counter", "Requests that have ended.")
@@ -72,6 +51,19 @@ class SimMetrics:
             labels = f'path="{_escape(path)}",status="{status}",outcome="{outcome}"'
             lines.append(f"headway_sim_requests_total{{{labels}}} {number}")
         return "\n".join(lines) + "\n"
+
+    def _single_values(self) -> Iterator[tuple[str, str, str, float]]:
+        state = self._statistics()
+        yield "requests_in_flight", "gauge", "Requests that have not ended.", self._in_flight()
+        yield "requests_running", "gauge", "Sequences in the batch.", state.running
+        yield "requests_waiting", "gauge", "Sequences in the queue.", state.waiting
+        yield "kv_cache_usage_ratio", "gauge", "Held share of blocks.", state.kv_usage_ratio
+        yield "preemptions_total", "counter", "Sequences preempted.", state.preemptions
+        looked_up, found = state.prefix_queried_tokens, state.prefix_hit_tokens
+        yield "prefix_cache_queries_tokens_total", "counter", "Prompt tokens looked up.", looked_up
+        yield "prefix_cache_hits_tokens_total", "counter", "Prompt tokens found cached.", found
+        yield "prompt_tokens_total", "counter", "Prompt tokens served.", self._prompt_tokens
+        yield "generation_tokens_total", "counter", "Tokens sent.", self._output_tokens
 
 
 def _header(name: str, kind: str, text: str) -> list[str]:
