@@ -256,9 +256,7 @@ async def test_error_rules_end_a_stage_and_with_scope_run_the_run(tmp_path, sim)
 
 async def test_a_target_that_cannot_be_reached_is_an_error_before_anything_starts(tmp_path):
     """L1: a worker that cannot work says why, with its traceback."""
-    run = Run(
-        spec({"kind": "synchronous"}, backend={"kind": "openai-chat"}, workers=2), tmp_path
-    )
+    run = Run(spec({"kind": "synchronous"}, backend={"kind": "openai-chat"}, workers=2), tmp_path)
     with pytest.raises(TargetError) as caught:
         await execute(run)
     assert any("In the worker" in note for note in caught.value.__notes__)
@@ -297,16 +295,29 @@ async def test_inputs_that_end_end_the_stage(tmp_path):
         assert result.stages[0].reason == "requests_exhausted"
 
 
+FULL_DISK = """
+import asyncio, resource, sys
+from pathlib import Path
+from headway.load import RunSpec, run
+# No file of this process may pass 100 kB: the kernel refuses the write as a full disk does.
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+spec = RunSpec.model_validate_json(sys.argv[1])
+result = asyncio.run(run(spec, Path(sys.argv[2])))
+print(result.outcome, result.detail, sep="|")
+"""
+
+
 async def test_a_full_disk_ends_the_run_with_a_clear_word(tmp_path):
-    """L8."""
-    (tmp_path / "records.jsonl").symlink_to("/dev/full")
-    run = Run(
-        spec({"kind": "concurrent", "streams": [2]}, limits={"max_seconds": 20}), tmp_path
-    )
-    result = await execute(run)
-    assert result.outcome == "failed"
-    assert result.detail
-    assert workers_of(os.getpid()) == []
+    """L8: what was written before stays readable, the workers are gone, the cause is named."""
+    asked = spec({"kind": "concurrent", "streams": [8]}, limits={"max_seconds": 30})
+    arguments = [sys.executable, "-c", FULL_DISK, asked.model_dump_json(), str(tmp_path)]
+    process = await asyncio.create_subprocess_exec(*arguments, stdout=subprocess.PIPE)
+    output, _ = await asyncio.wait_for(process.communicate(), DEADLINE_S)
+    outcome, _, detail = output.decode().partition("|")
+    assert outcome == "failed"
+    assert "records.jsonl" in detail
+    records, _ = contents(tmp_path)
+    assert len(records) > 100
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -358,12 +369,14 @@ asyncio.run(run(spec, Path(sys.argv[2])))
 """
 
 
+def start_parent(asked, run_dir):
+    return subprocess.Popen([sys.executable, "-c", SCRIPT, asked.model_dump_json(), str(run_dir)])
+
+
 async def test_the_death_of_the_parent_ends_its_workers(tmp_path):
     """Trap 34: killing the parent left the workers running."""
     asked = spec({"kind": "constant", "rate": [200]}, limits={"max_seconds": 60}, workers=2)
-    parent = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, asked.model_dump_json(), str(tmp_path)]
-    )
+    parent = start_parent(asked, tmp_path)
     try:
         records = tmp_path / "records.jsonl"
         await until(lambda: records.exists() and records.stat().st_size > 10_000, "records")
@@ -378,3 +391,25 @@ async def test_the_death_of_the_parent_ends_its_workers(tmp_path):
 
 def alive(process):
     return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+
+
+async def test_the_death_of_the_parent_ends_even_a_worker_that_is_stuck(tmp_path, monkeypatch):
+    """A worker whose event loop is blocked cannot see the closed socket; its watchdog does."""
+    (tmp_path / "stuck.py").write_text("import time\nasync def call(text):\n    time.sleep(600)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    asked = spec(
+        {"kind": "synchronous"},
+        backend={"kind": "python", "function": "stuck:call"},
+        limits={"max_seconds": 60},
+    )
+    run_dir = tmp_path / "run"
+    parent = start_parent(asked, run_dir)
+    try:
+        events = run_dir / "events.jsonl"
+        await until(lambda: events.exists() and events.stat().st_size > 0, "the stage's start")
+        (worker,) = workers_of(parent.pid)
+        await asyncio.sleep(0.3)
+    finally:
+        parent.kill()
+        parent.wait()
+    await until(lambda: not alive(worker), "the worker's end")

@@ -33,8 +33,8 @@ class Clock(Protocol):
 class SystemClock:
     """The host's clocks."""
 
-    def monotonic_ns(self) -> int:
-        return time.monotonic_ns()
+    # Not a method around it: pacing and stamping read it several times a request.
+    monotonic_ns = staticmethod(time.monotonic_ns)
 
     def now(self) -> datetime:
         return datetime.now(UTC)

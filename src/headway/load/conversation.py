@@ -38,17 +38,13 @@ class ConversationRun:
 class TurnRun:
     """One request: a turn of a conversation with the time it is due."""
 
-    __slots__ = ("call", "conversation", "due_ns", "input_error", "number")
+    __slots__ = ("call", "conversation", "due_ns", "input_error", "is_last", "number")
 
     def __init__(self, conversation: ConversationRun, number: int, due_ns: int) -> None:
         self.conversation = conversation
         self.number = number
         self.due_ns = due_ns
         self.call = conversation.turns[number].call
+        self.is_last = number + 1 == len(conversation.turns)
         self.input_error: Exception | None = None
         """Why there is no content: the inputs raised while making it."""
-
-    @property
-    def is_last(self) -> bool:
-        """Whether no turn follows in this conversation."""
-        return self.number + 1 == len(self.conversation.turns)

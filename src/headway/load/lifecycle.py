@@ -10,6 +10,8 @@ nothing.
 
 from __future__ import annotations
 
+from copy import copy
+
 from headway.backends.backend import Progress
 from headway.core.errors import InternalError
 from headway.load.conversation import TurnRun
@@ -20,13 +22,16 @@ from headway.records.record import MAX_BODY_CHARS, Failure, RequestRecord, Statu
 class StageFrame:
     """What the records of one stage on one worker have in common."""
 
-    __slots__ = ("capture_text", "stage", "start_ns", "worker")
+    __slots__ = ("blank", "capture_text", "stage", "start_ns")
 
     def __init__(self, stage: int, worker: int, start_ns: int, capture_text: bool) -> None:
         self.stage = stage
-        self.worker = worker
         self.start_ns = start_ns
         self.capture_text = capture_text
+        self.blank = RequestRecord(
+            stage=stage, index=0, worker=worker, status="cancelled", due_ns=0
+        )
+        """What each record begins as."""
 
 
 class Request:
@@ -50,42 +55,54 @@ class Request:
         if self.is_ended:
             raise InternalError("a request was ended twice")
         self.is_ended = True
-        turn, progress, start = self.turn, self.progress, self._frame.start_ns
-        # Spelt out field by field: this runs for every request, and a loop over names costs 5 µs.
-        sent, byte, token = progress.sent_ns, progress.first_byte_ns, progress.first_token_ns
-        content, last, done = progress.first_content_ns, progress.last_token_ns, progress.done_ns
-        if done is None and sent is not None:
-            done = now_ns
-        return RequestRecord(
-            stage=self._frame.stage,
-            index=turn.conversation.index,
-            turn=turn.number,
-            worker=self._frame.worker,
-            status=status,
-            due_ns=turn.due_ns - start,
-            sent_ns=None if sent is None else sent - start,
-            pool_wait_ns=progress.pool_wait_ns,
-            connect_ns=progress.connect_ns,
-            tls_ns=progress.tls_ns,
-            first_byte_ns=None if byte is None else byte - start,
-            first_token_ns=None if token is None else token - start,
-            first_content_ns=None if content is None else content - start,
-            last_token_ns=None if last is None else last - start,
-            done_ns=None if done is None else done - start,
-            chunks=progress.chunks,
-            gaps_ns=progress.gaps_ns,
-            input_tokens=progress.input_tokens,
-            cached_tokens=progress.cached_tokens,
-            output_tokens=progress.output_tokens,
-            output_tokens_source=progress.output_tokens_source,
-            asked_output_tokens=turn.call.output_tokens,
-            finish_reason=progress.finish_reason,
-            response_bytes=progress.response_bytes,
-            connection_reused=progress.connection_reused,
-            resent=progress.resent,
-            partial_text=self._text_to_keep(status),
-            failure=failure,
-        )
+        record = copy(self._frame.blank)
+        record.index = self.turn.conversation.index
+        record.turn = self.turn.number
+        record.status = status
+        record.asked_output_tokens = self.turn.call.output_tokens
+        record.failure = failure
+        self._fill_times(record, now_ns)
+        self._fill_content(record)
+        return record
+
+    # Attributes are set one by one on a copy: this runs for every request, and the constructor
+    # with its 28 keywords took 3.3 us where this takes 1.6.
+
+    def _fill_times(self, record: RequestRecord, now_ns: int) -> None:
+        progress, start_ns = self.progress, self._frame.start_ns
+        record.due_ns = self.turn.due_ns - start_ns
+        record.pool_wait_ns = progress.pool_wait_ns
+        record.connect_ns = progress.connect_ns
+        record.tls_ns = progress.tls_ns
+        if progress.sent_ns is not None:
+            record.sent_ns = progress.sent_ns - start_ns
+            record.done_ns = now_ns - start_ns
+        if progress.done_ns is not None:
+            record.done_ns = progress.done_ns - start_ns
+        if progress.first_byte_ns is not None:
+            record.first_byte_ns = progress.first_byte_ns - start_ns
+        if progress.first_token_ns is not None:
+            record.first_token_ns = progress.first_token_ns - start_ns
+        if progress.first_content_ns is not None:
+            record.first_content_ns = progress.first_content_ns - start_ns
+        if progress.last_token_ns is not None:
+            record.last_token_ns = progress.last_token_ns - start_ns
+
+    def _fill_content(self, record: RequestRecord) -> None:
+        progress = self.progress
+        record.chunks = progress.chunks
+        record.gaps_ns = progress.gaps_ns
+        record.input_tokens = progress.input_tokens
+        record.cached_tokens = progress.cached_tokens
+        record.output_tokens = progress.output_tokens
+        record.output_tokens_source = progress.output_tokens_source
+        record.finish_reason = progress.finish_reason
+        record.response_bytes = progress.response_bytes
+        record.connection_reused = progress.connection_reused
+        record.resent = progress.resent
+        text = progress.text
+        if text is not None and (record.status != "completed" or self._frame.capture_text):
+            record.partial_text = text[:MAX_BODY_CHARS]
 
     def updates(self, now_ns: int, ended: Status | None = None) -> list[RequestUpdate]:
         """The changes since this was last asked, each with the time it happened."""
@@ -109,9 +126,3 @@ class Request:
         turn, frame = self.turn, self._frame
         relative_ns = at_ns - frame.start_ns
         return RequestUpdate(frame.stage, turn.conversation.index, turn.number, state, relative_ns)
-
-    def _text_to_keep(self, status: Status) -> str | None:
-        text = self.progress.text
-        if text is None or (status == "completed" and not self._frame.capture_text):
-            return None
-        return text[:MAX_BODY_CHARS]

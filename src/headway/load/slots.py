@@ -61,8 +61,8 @@ class Slots:
         self._in_flight: set[Request] = set()
         self._limit: int | None = 0
         self._cancelling = False
-        self.on_ended: Callable[[], None] = lambda: None
-        """Called whenever requests have ended; must be quick."""
+        self.on_ended: Callable[[], None] | None = None
+        """Called whenever requests have ended, when somebody must know at once."""
         self.on_broken: Callable[[BaseException], None] = lambda error: None
         """Called when a slot itself failed: a bug, and never silent (trap 33)."""
 
@@ -98,7 +98,7 @@ class Slots:
         now_ns = self._now_ns()
         for turn in turns:
             self._cancel_from(turn, now_ns)
-        self.on_ended()
+        self._tell_ended()
 
     async def cancel_in_flight(self) -> None:
         """Cancel every request in flight; each is recorded with what it had."""
@@ -112,7 +112,7 @@ class Slots:
         # Handed to a slot that was cancelled before its next step, or deaf to the cancellation.
         for request in list(self._in_flight):
             self._end(request, "cancelled")
-        self.on_ended()
+        self._tell_ended()
 
     async def close(self) -> None:
         """End every slot and release the alarm."""
@@ -128,8 +128,8 @@ class Slots:
             served += 1
             if served % _YIELD_EVERY == 0:
                 await asyncio.sleep(0)
-            if self._reporter.must_wait:
-                await self._reporter.wait_taken()
+                if self._reporter.must_wait:
+                    await self._reporter.wait_taken()
             request = self._take() or await self._wait_idle()
 
     def _take(self) -> Request | None:
@@ -167,18 +167,24 @@ class Slots:
     def _end(self, request: Request, status: Status, answer: Answer | None = None) -> None:
         if request.is_ended:
             return  # Given up at the deadline of a cancellation, and back after all.
-        now_ns = self._now_ns()
+        now_ns = request.progress.done_ns or self._now_ns()
         record = request.end(status, now_ns, None if answer is None else answer.failure)
         self._in_flight.discard(request)
-        turn, conversation = request.turn, request.turn.conversation
-        self._reporter.ended(request, record, conversation_over=turn.is_last)
-        if turn.is_last:
+        turn = request.turn
+        is_last = turn.is_last
+        self._reporter.ended(request, record, is_last)
+        if is_last:
             self._queue.conversation_ended()
         elif status == "completed" and answer is not None:
-            self._go_on(conversation.turn_after(turn, answer, now_ns), now_ns)
+            self._go_on(turn.conversation.turn_after(turn, answer, now_ns), now_ns)
         else:
-            self._cancel_from(conversation.turn_at(turn.number + 1, now_ns), now_ns)
-        self.on_ended()
+            self._cancel_from(turn.conversation.turn_at(turn.number + 1, now_ns), now_ns)
+        if self.on_ended is not None:
+            self.on_ended()
+
+    def _tell_ended(self) -> None:
+        if self.on_ended is not None:
+            self.on_ended()
 
     def _go_on(self, following: TurnRun, now_ns: int) -> None:
         if self._queue.is_cut:
@@ -194,7 +200,7 @@ class Slots:
             unsent = turn if number == turn.number else conversation.turn_at(number, now_ns)
             request = Request(unsent, self._frame)
             record = request.end("cancelled", now_ns)
-            self._reporter.ended(request, record, conversation_over=unsent.is_last)
+            self._reporter.ended(request, record, unsent.is_last)
         self._queue.conversation_ended()
 
     # --- waking --------------------------------------------------------------------------------

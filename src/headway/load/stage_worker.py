@@ -49,12 +49,12 @@ class StageWorker:
         self._services = services
         self._now_ns = services.clock.monotonic_ns
         self._queue = WorkQueue(inputs, begin.open_conversations, begin.start_ns, begin.end_ns)
-        self._reporter = Reporter(begin.stage, services.outbox, observe)
+        self._reporter = Reporter(frame, services.outbox, observe)
         self._slots = Slots(self._queue, services.backend, self._reporter, frame, services.clock)
-        self._slots.on_ended = self._requests_ended
+        self._queue.on_low = self._want_grants
+        if begin.flush_on_error:
+            self._slots.on_ended = self._requests_ended
         self._slots.on_broken = services.on_broken
-        self._last_grant = 0
-        self._want_told = False
         self._flushed_ns = 0
         self._drain: Drain | None = None
         self._cancel_timer: asyncio.TimerHandle | None = None
@@ -80,14 +80,12 @@ class StageWorker:
     def take_grants(self, message: Grants) -> None:
         """Closed loop: more arrivals may begin."""
         self._queue.add_grants(message.first, message.count)
-        self._last_grant = message.count
-        self._want_told = False
         self._slots.dispatch()
-        self._requests_ended()
 
     def drain(self, message: Drain) -> None:
         """Finish; with a cut, end sending there and cancel what is left at `cancel_ns`."""
         self._drain = message
+        self._slots.on_ended = self._requests_ended
         if message.cut_ns is not None:
             self._slots.cancel_unsent(self._queue.cut(message.cut_ns))
         if message.cancel_ns is not None:
@@ -113,8 +111,6 @@ class StageWorker:
         self.flush()
 
     def _requests_ended(self) -> None:
-        if self._begin.closed_loop and not self._want_told:
-            self._want_grants()
         if self._begin.flush_on_error and self._reporter.errors_waiting:
             if self._now_ns() - self._flushed_ns > _ERROR_FLUSH_NS:
                 self.flush()
@@ -122,9 +118,7 @@ class StageWorker:
             self.flush()
 
     def _want_grants(self) -> None:
-        # Half of what was granted last: enough to bridge the way to the parent and back.
-        if self._queue.granted * 2 <= self._last_grant and self._drain is None:
-            self._want_told = True
+        if self._drain is None:
             self._services.outbox.send(Want(self._begin.stage))
 
     def _cancel_at(self, cancel_ns: int) -> None:

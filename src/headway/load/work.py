@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 from array import array
 from collections import deque
+from collections.abc import Callable
 from itertools import count
 
 from headway.backends.backend import Call
@@ -40,6 +41,9 @@ class WorkQueue:
         self._arrivals: deque[tuple[int, int]] = deque()
         self._prepared: deque[TurnRun] = deque()
         self._grants: deque[int] = deque()
+        self._low_grants = 0
+        self.on_low: Callable[[], None] = lambda: None
+        """Called when half of the latest grants are begun: time to ask for more."""
         self._ready: list[tuple[int, int, TurnRun]] = []
         self._ready_order = count()
         self._open = 0
@@ -62,6 +66,8 @@ class WorkQueue:
     def add_grants(self, first: int, number: int) -> None:
         """Closed loop: arrivals that may begin as soon as a slot is free."""
         self._grants.extend(range(first, first + number))
+        # Half is enough to bridge the way to the parent and back, and asks once a grant.
+        self._low_grants = len(self._grants) // 2
 
     def add_ready(self, turn: TurnRun) -> None:
         """A later turn of an open conversation, due at its own time."""
@@ -147,11 +153,6 @@ class WorkQueue:
         return not (self._ready or self._prepared or self._arrivals or self._grants)
 
     @property
-    def granted(self) -> int:
-        """Grants not begun."""
-        return len(self._grants)
-
-    @property
     def exhausted_at(self) -> int | None:
         """The first arrival found for which the inputs had nothing."""
         return self._exhausted_at
@@ -171,7 +172,10 @@ class WorkQueue:
         if now_ns < self._not_before_ns:
             return None
         while self._grants:
-            turn = self._next_turn(self._grants.popleft(), now_ns)
+            index = self._grants.popleft()
+            if len(self._grants) == self._low_grants:
+                self.on_low()
+            turn = self._next_turn(index, now_ns)
             if turn is not None:
                 return turn
         return None

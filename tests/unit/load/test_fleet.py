@@ -1,0 +1,100 @@
+"""The barrier of a fleet of real processes, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+import pytest
+
+from headway.core.clock import SystemClock
+from headway.core.errors import WorkerLost
+from headway.load.fleet import Deadlines, Fleet, RunSetup
+from headway.load.inputs import prepare
+from headway.load.spec import RunSpec
+
+
+class Listener:
+    def __init__(self):
+        self.lost = []
+
+    def worker_said(self, worker, message):
+        pass
+
+    def worker_lost(self, worker, cause):
+        self.lost.append((worker.number, cause))
+
+
+@pytest.fixture
+async def setup(tmp_path):
+    spec = RunSpec.model_validate({"target": {"url": "http://x"}, "backend": {"kind": "null"}})
+    recipe = await prepare(spec.inputs, spec.backend, 0, tmp_path)
+    return RunSetup(
+        spec_json=spec.model_dump_json().encode(), recipe=msgspec.msgpack.encode(recipe)
+    )
+
+
+@pytest.fixture
+async def make_fleet(tmp_path):
+    fleets = []
+
+    def make(**deadlines):
+        listener = Listener()
+        log = tmp_path / "workers.log"
+        fleet = Fleet(log, Deadlines(**deadlines), SystemClock(), listener)
+        fleets.append(fleet)
+        return fleet, listener
+
+    yield make
+    for fleet in fleets:
+        await fleet.kill()
+
+
+async def test_the_barrier_has_a_deadline_and_leaves_no_process(make_fleet, setup):
+    """Trap 34: a barrier and several waits had no timeout."""
+    fleet, _ = make_fleet(start_s=0.001)
+    fleet.spawn(2)
+    processes = [worker.process for worker in fleet.workers]
+    with pytest.raises(WorkerLost, match="not ready within"):
+        await fleet.start(2, setup)
+    assert all(process.poll() is not None for process in processes)
+    assert fleet.workers == []
+
+
+async def test_a_worker_that_dies_before_it_is_ready_is_named_with_what_it_wrote(
+    make_fleet, setup, tmp_path, monkeypatch
+):
+    (tmp_path / "httptools.py").write_text("raise ImportError('libfoo is missing')")
+    (tmp_path / "msgspec.py").write_text("raise ImportError('libfoo is missing')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    fleet, _ = make_fleet(start_s=20)
+    with pytest.raises(WorkerLost, match="libfoo is missing"):
+        await fleet.start(1, setup)
+
+
+async def test_dead_workers_are_replaced_at_the_next_barrier_and_reported_once(make_fleet, setup):
+    fleet, listener = make_fleet()
+    await fleet.start(2, setup)
+    first, second = fleet.workers
+    first.process.kill()
+    async with asyncio.timeout(20):
+        while not listener.lost:  # noqa: ASYNC110  the listener is the event
+            await asyncio.sleep(0.01)
+    assert [worker.number for worker in fleet.workers] == [1]
+    await fleet.start(2, setup)
+    assert [worker.number for worker in fleet.workers] == [0, 1]
+    assert fleet.workers[1] is second
+    assert listener.lost == [(0, "signal 9 (SIGKILL)")]
+
+
+async def test_a_fleet_closes_in_peace_twice_and_takes_its_empty_log_along(
+    make_fleet, setup, tmp_path
+):
+    fleet, listener = make_fleet()
+    await fleet.start(2, setup)
+    processes = [worker.process for worker in fleet.workers]
+    await fleet.close()
+    await fleet.close()
+    assert [process.poll() for process in processes] == [0, 0]
+    assert listener.lost == []
+    assert not (tmp_path / "workers.log").exists()

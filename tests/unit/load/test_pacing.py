@@ -1,0 +1,71 @@
+"""Alarms: never early, replaceable, disarmed when cleared."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from headway.core.clock import NS_PER_MS, NS_PER_S, SystemClock, monotonic_ns
+from headway.load import pacing
+from headway.load.pacing import LoopAlarm, TimerfdAlarm, open_alarm
+
+
+@pytest.fixture(params=["best", "loop"])
+async def alarm(request):
+    fired = []
+
+    def ring():
+        fired.append(monotonic_ns())
+
+    clock = SystemClock()
+    made = open_alarm(ring, clock) if request.param == "best" else LoopAlarm(ring, clock)
+    yield made, fired
+    made.close()
+    made.close()
+
+
+async def until(condition):
+    deadline_ns = monotonic_ns() + 10 * NS_PER_S
+    while not condition():
+        assert monotonic_ns() < deadline_ns
+        await asyncio.sleep(0.001)
+
+
+async def test_it_never_fires_before_its_time(alarm):
+    made, fired = alarm
+    for step in range(1, 20):
+        at_ns = monotonic_ns() + step * NS_PER_MS // 3
+        made.set(at_ns)
+        await until(lambda expected=step: len(fired) == expected)
+        assert fired[-1] >= at_ns
+
+
+async def test_a_time_in_the_past_fires_at_once(alarm):
+    made, fired = alarm
+    made.set(monotonic_ns() - NS_PER_MS)
+    await until(lambda: fired)
+
+
+async def test_setting_it_again_replaces_the_former_time(alarm):
+    made, fired = alarm
+    made.set(monotonic_ns() + 3_600_000 * NS_PER_MS)
+    made.set(monotonic_ns() + 5 * NS_PER_MS)
+    await until(lambda: fired)
+    await asyncio.sleep(0.02)
+    assert len(fired) == 1
+
+
+async def test_a_cleared_alarm_is_silent(alarm):
+    made, fired = alarm
+    made.set(monotonic_ns() + 2 * NS_PER_MS)
+    made.clear()
+    await asyncio.sleep(0.02)
+    assert fired == []
+
+
+@pytest.mark.skipif(not pacing._HAS_TIMERFD, reason="timerfd is Linux's")
+async def test_linux_gets_the_exact_alarm():
+    made = open_alarm(lambda: None, SystemClock())
+    assert isinstance(made, TimerfdAlarm)
+    made.close()

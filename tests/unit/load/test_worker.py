@@ -1,0 +1,209 @@
+"""A worker from its first message to its end, with backends that fail in each of their methods."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import msgspec
+import pytest
+
+from headway.backends import registry
+from headway.backends.backend import Answer, TargetInfo
+from headway.core.clock import SystemClock, monotonic_ns, ns_from_s
+from headway.core.errors import ConfigError, TargetError
+from headway.load.channel import Channel
+from headway.load.inputs import prepare
+from headway.load.messages import (
+    BeginStage,
+    Broken,
+    Drain,
+    Exit,
+    Grants,
+    PrepareStage,
+    Ready,
+    Report,
+    Setup,
+    StageDone,
+    StageReady,
+    StartFailed,
+    decoder_for_parent,
+    encode,
+)
+from headway.load.spec import RunSpec
+from headway.load.worker import Worker
+from headway.records.record import RequestRecord
+
+DEADLINE_S = 15.0
+
+
+class FailingBackend:
+    """Raises `error` in the method named `where`."""
+
+    def __init__(self, where=None, error=None):
+        self._where = where
+        self._error = error
+        self.shut_down = 0
+
+    def _maybe(self, where):
+        if where == self._where:
+            raise self._error
+
+    async def startup(self):
+        self._maybe("startup")
+
+    async def validate(self):
+        self._maybe("validate")
+        return TargetInfo(model="m")
+
+    async def resolve(self, call, history, progress):
+        progress.sent_ns = monotonic_ns()
+        self._maybe("resolve")
+        progress.done_ns = monotonic_ns()
+        return Answer()
+
+    async def shutdown(self):
+        self.shut_down += 1
+        self._maybe("shutdown")
+
+
+class Parent:
+    """The other end of a worker's socket."""
+
+    def __init__(self, sock):
+        self._decoder = decoder_for_parent()
+        self._news = asyncio.Event()
+        self.heard = []
+        self.channel = Channel(sock, self._received, self._news.set)
+
+    def _received(self, payload):
+        self.heard.append(self._decoder.decode(payload))
+        self._news.set()
+
+    def say(self, message):
+        self.channel.send(encode(message))
+
+    def of(self, kind):
+        return [message for message in self.heard if isinstance(message, kind)]
+
+    async def hear(self, kind):
+        async with asyncio.timeout(DEADLINE_S):
+            while not self.of(kind):
+                self._news.clear()
+                await self._news.wait()
+        return self.of(kind)[0]
+
+    def records(self):
+        lines = b"".join(report.records for report in self.of(Report)).splitlines()
+        return [msgspec.json.decode(line, type=RequestRecord) for line in lines]
+
+
+@pytest.fixture
+async def start(monkeypatch, tmp_path):
+    running = []
+
+    async def begin(backend):
+        monkeypatch.setattr(registry, "create_backend", lambda *arguments: backend)
+        spec = RunSpec.model_validate({"target": {"url": "http://x"}})
+        recipe = await prepare(spec.inputs, spec.backend, spec.seed, tmp_path)
+        ours, theirs = socket.socketpair()
+        parent = Parent(ours)
+        task = asyncio.create_task(Worker(theirs, SystemClock()).run())
+        running.append((parent, task))
+        parent.say(Setup(0, spec.model_dump_json().encode(), msgspec.msgpack.encode(recipe)))
+        return parent, task
+
+    yield begin
+    for parent, task in running:
+        parent.channel.close()
+        await asyncio.wait_for(task, DEADLINE_S)
+
+
+async def run_stage(parent, requests):
+    parent.say(PrepareStage(0))
+    await parent.hear(StageReady)
+    start_ns = monotonic_ns()
+    parent.say(BeginStage(stage=0, start_ns=start_ns, slots=2, closed_loop=True))
+    parent.say(Grants(0, 0, requests))
+    parent.say(Drain(0))
+    await parent.hear(StageDone)
+
+
+async def test_a_stage_runs_and_the_backend_is_shut_down_once(start):
+    backend = FailingBackend()
+    parent, task = await start(backend)
+    ready = await parent.hear(Ready)
+    assert msgspec.json.decode(ready.target_json, type=TargetInfo).model == "m"
+    await run_stage(parent, 7)
+    assert sorted(record.index for record in parent.records()) == list(range(7))
+    parent.say(Exit())
+    await asyncio.wait_for(task, DEADLINE_S)
+    assert backend.shut_down == 1
+
+
+@pytest.mark.parametrize("where", ["startup", "validate"])
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (ConfigError("choose another --ca-file"), "config"),
+        (TargetError("the target answers HTML"), "target"),
+        (ZeroDivisionError("a bug"), "internal"),
+        (SystemExit(4), "internal"),
+    ],
+)
+async def test_a_worker_that_cannot_start_says_why_with_its_traceback(start, where, error, kind):
+    """L1, L8."""
+    backend = FailingBackend(where, error)
+    parent, task = await start(backend)
+    failed = await parent.hear(StartFailed)
+    assert failed.kind == kind
+    assert failed.message == str(error)
+    assert "Traceback" in failed.traceback
+    await asyncio.wait_for(task, DEADLINE_S)
+    assert backend.shut_down == 1, "also after a failed startup"
+
+
+async def test_a_backend_that_raises_in_resolve_fails_its_requests_only(start):
+    parent, _ = await start(FailingBackend("resolve", ValueError("no such field")))
+    await parent.hear(Ready)
+    await run_stage(parent, 3)
+    assert [record.status for record in parent.records()] == ["errored"] * 3
+    assert parent.records()[0].failure.message == "the backend raised ValueError: no such field"
+
+
+async def test_a_backend_that_raises_in_shutdown_is_told_and_the_worker_still_ends(start):
+    parent, task = await start(FailingBackend("shutdown", OSError("bad descriptor")))
+    await parent.hear(Ready)
+    parent.say(Exit())
+    broken = await parent.hear(Broken)
+    assert "bad descriptor" in broken.traceback
+    await asyncio.wait_for(task, DEADLINE_S)
+
+
+async def test_a_worker_ends_with_its_parent_whatever_runs(start):
+    """L8: death is symmetric."""
+
+    class Hanging(FailingBackend):
+        async def resolve(self, call, history, progress):
+            await asyncio.Event().wait()
+
+    backend = Hanging()
+    parent, task = await start(backend)
+    await parent.hear(Ready)
+    parent.say(PrepareStage(0))
+    await parent.hear(StageReady)
+    parent.say(BeginStage(stage=0, start_ns=monotonic_ns(), slots=2, closed_loop=True))
+    parent.say(Grants(0, 0, 2))
+    parent.channel.close()
+    began_ns = monotonic_ns()
+    await asyncio.wait_for(task, DEADLINE_S)
+    assert monotonic_ns() - began_ns < ns_from_s(10)
+    assert backend.shut_down == 1
+
+
+async def test_a_worker_without_a_word_from_its_parent_just_ends(tmp_path):
+    ours, theirs = socket.socketpair()
+    task = asyncio.create_task(Worker(theirs, SystemClock()).run())
+    await asyncio.sleep(0)
+    ours.close()
+    await asyncio.wait_for(task, DEADLINE_S)
