@@ -48,12 +48,12 @@ class LogStreams:
                 if row is not None:
                     # The row was read before the log is: what a finished attempt wrote is there
                     # when its row says that it is over, so nothing is missed at the end.
-                    if row != said:
-                        yield _event(event="job", data=job_view(row).model_dump_json())
-                        said = row
                     async for event in reader.events(row):
                         yield event
                         spoke_ns = self._clock.monotonic_ns()
+                    if row != said:
+                        yield _event(event="job", data=job_view(row).model_dump_json())
+                        said, spoke_ns = row, self._clock.monotonic_ns()
                     if row.state.is_terminal:
                         yield _event(event="end", data="{}")
                         return
