@@ -21,6 +21,7 @@ import msgspec
 
 from headway.backends.spec import OpenAIBackendSpec, TargetSpec
 from headway.core.errors import HeadwayError, WorkerLost
+from headway.load.runner import Run
 from headway.load.spec import (
     ConcurrentProfile,
     ConstantProfile,
@@ -56,9 +57,6 @@ async def calibrate(spec: RunSpec) -> dict[str, Any] | None:
         A `report.floor.Floor` as plain data for `run.json`; None when it could not be measured,
         which is no reason not to run.
     """
-    # Here, not at the top: the runner calibrates and calibration runs.
-    from headway.load.runner import Run
-
     with tempfile.TemporaryDirectory(prefix="headway-calibration-") as scratch:
         path = Path(scratch)
         try:

@@ -13,7 +13,6 @@ import msgspec
 from headway.backends.tokens import open_token_counter
 from headway.core.clock import Clock, SystemClock
 from headway.core.errors import ConfigError, HeadwayError
-from headway.load.calibration import calibrate, can_calibrate
 from headway.load.fleet import Barrier, Deadlines, Fleet, RunSetup, WorkerProcess
 from headway.load.inputs import Recipe, offsets_ns, prepare
 from headway.load.journal import Journal
@@ -164,7 +163,12 @@ class Run:
         )
 
     async def _calibrate(self, run: RunFile) -> None:
-        if self._spec.calibrate and can_calibrate(self._spec):
+        if not self._spec.calibrate:
+            return
+        # Here, not at the top: calibration runs runs, and needs reports, which take long to load.
+        from headway.load.calibration import calibrate, can_calibrate
+
+        if can_calibrate(self._spec):
             self._observer.phase("calibrating")
             run.calibration = await self._interruptible(calibrate(self._spec))
 
