@@ -125,23 +125,25 @@ class Forkserver:
             self._process = self._exec(theirs)
         loop.add_reader(self._link, self._on_readable)
         try:
+            await self._wait_ready(self._ready)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _wait_ready(self, ready: asyncio.Future[Ready]) -> None:
+        try:
             async with asyncio.timeout(self._setup.start_timeout_s):
-                self.threads = (await self._ready).threads
+                self.threads = (await ready).threads
                 self._was_ready = True
         except TimeoutError:
-            await self.close()
             raise ConfigError(
                 "loading the operations took longer than "
                 f"{self._setup.start_timeout_s:g} s; make the modules lighter, or raise the limit"
             ) from None
         except ForkserverLost as lost:
-            await self.close()
             raise ConfigError(
                 f"the forkserver ended while it loaded the operations: {lost}"
             ) from None
-        except ConfigError:
-            await self.close()
-            raise
 
     def _exec(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
         config = ForkserverConfig(

@@ -23,6 +23,7 @@ from headway.execution.linux import is_subreaper, process_name, set_subreaper
 from headway.execution.messages import Exited
 from headway.execution.process import JobProcessHandle
 from headway.execution.settings import SupervisorSettings
+from headway.execution.stale import OWNER_VARIABLE, kill_stale
 from headway.execution.surroundings import THREAD_LIMITS
 
 log = logging.getLogger(__name__)
@@ -57,6 +58,9 @@ class ProcessFactory:
         self._was_subreaper = is_subreaper()
         set_subreaper(True)
         self._open_groups()
+        stale = await asyncio.to_thread(kill_stale)
+        if stale:
+            log.warning("killed %d processes that a dead supervisor had left", len(stale))
         try:
             self._forkserver = await self._new_forkserver()
             self.killer = self._choose_killer()
@@ -181,6 +185,7 @@ class ProcessFactory:
             **dict.fromkeys(THREAD_LIMITS, str(self._settings.threads_per_job)),
             # setproctitle would overwrite the environment that /proc shows.
             "SPT_NOENV": "1",
+            OWNER_VARIABLE: process_name(os.getpid()) or "",
         }
         return ForkserverSetup(
             modules=self._settings.modules,

@@ -14,12 +14,13 @@ class ResultSink:
     """Takes the parts of a result's JSON text.
 
     Args:
-        path: Where a result over INLINE_BYTES goes; it appears there only when it is complete.
+        directory: Where a result over INLINE_BYTES goes, as `ATTEMPT.json`; it appears there only
+            when it is complete.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._partial = path.with_name(f"{path.name}.partial")
+    def __init__(self, directory: Path, attempt: int) -> None:
+        self._directory = directory
+        self._name = f"{attempt}.json"
         self._memory = bytearray()
         self._file: int | None = None
         self._size = 0
@@ -59,8 +60,9 @@ class ResultSink:
         os.fsync(self._file)
         os.close(self._file)
         self._file = None
-        self._partial.replace(self._path)
-        return Succeeded(None, self._path, self._size)
+        path = self._directory / self._name
+        self._partial.replace(path)
+        return Succeeded(None, path, self._size)
 
     def discard(self) -> None:
         """Forget what came so far."""
@@ -70,9 +72,13 @@ class ResultSink:
             self._file = None
             self._partial.unlink(missing_ok=True)
 
+    @property
+    def _partial(self) -> Path:
+        return self._directory / f"{self._name}.partial"
+
     def _write(self, data: bytes) -> None:
         if self._file is None:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._file = os.open(self._partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             data, self._memory = bytes(self._memory) + data, bytearray()
         view = memoryview(data)

@@ -7,7 +7,6 @@ import os
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from headway.core.clock import Clock, s_from_ns
@@ -35,7 +34,6 @@ from headway.execution.attempt import (
 from headway.execution.forkserver import ForkRefused
 from headway.execution.job_process import EXIT_INTERNAL_ERROR
 from headway.execution.kill import wait_dead
-from headway.execution.linux import oom_kills
 from headway.execution.log_pump import LogPump, LogRules
 from headway.execution.messages import (
     ArtifactMade,
@@ -134,9 +132,7 @@ class RunningAttempt:
         self._timers: list[asyncio.TimerHandle] = []
         self._kill_at: asyncio.TimerHandle | None = None
         self._over_memory_bytes = 0
-        self._result = ResultSink(
-            workshop.state_dir.job_results(plan.job_id) / f"{plan.attempt}.json"
-        )
+        self._result = ResultSink(workshop.state_dir.job_results(plan.job_id), plan.attempt)
         self._progress = ProgressGate(observer.on_progress)
         self._task = loop.create_task(self._run())
 
@@ -197,7 +193,7 @@ class RunningAttempt:
 
     async def _run(self) -> AttemptResult:
         try:
-            temp_dir = self._shop.temp_dirs.make(self.plan.job_id, self.plan.attempt)
+            temp_dir = self._shop.temp_dirs.take()
         except OSError as error:
             return self._not_started(f"no temp directory: {error}")
         try:
@@ -210,7 +206,7 @@ class RunningAttempt:
             return self._not_started(str(refused))
         finally:
             self._close()
-            await self._shop.temp_dirs.remove(temp_dir)
+            await self._shop.temp_dirs.give_back(temp_dir)
 
     async def _take_process(self) -> JobProcessHandle:
         self._process = await self._shop.pool.take(self.plan.lane)
@@ -225,7 +221,7 @@ class RunningAttempt:
         """
         return isinstance(result.ending, Died) and self._ran_ns is None and self._stop is None
 
-    async def _run_in(self, process: JobProcessHandle, temp_dir: Path) -> AttemptResult:
+    async def _run_in(self, process: JobProcessHandle, temp_dir: str) -> AttemptResult:
         pump = LogPump(
             self._shop.state_dir.attempt_log(self.plan.job_id, self.plan.attempt),
             LogRules(
@@ -233,7 +229,6 @@ class RunningAttempt:
             ),
         )
         watched = Watched(process, self.plan.limits.memory_bytes, self._on_over_limit)
-        oom_before = oom_kills()
         self._begin(process, pump, temp_dir)
         self._shop.sampler.watch(watched)
         ended = await self._until_over(process)
@@ -242,12 +237,12 @@ class RunningAttempt:
         log = await pump.finish()
         exit_ = process.exit.result() if process.exit.done() else None
         usage = self._usage(process, watched, ended, exit_)
-        ending = self._ending(process, ended, exit_, oom_kills() - oom_before)
+        ending = self._ending(process, ended, exit_)
         if exit_ is not None:
             self._shop.factory.bury(process)
         return AttemptResult(ending, usage, self._timeline(ended), log, process.pid, kill)
 
-    def _begin(self, process: JobProcessHandle, pump: LogPump, temp_dir: Path) -> None:
+    def _begin(self, process: JobProcessHandle, pump: LogPump, temp_dir: str) -> None:
         limits = self.plan.limits
         if limits.memory_bytes is not None and process.cgroup is not None:
             process.cgroup.limit_memory(limits.memory_bytes)
@@ -266,7 +261,7 @@ class RunningAttempt:
                 )
             )
 
-    def _start_message(self, process: JobProcessHandle, temp_dir: Path) -> Start:
+    def _start_message(self, process: JobProcessHandle, temp_dir: str) -> Start:
         plan, files = self.plan, self._shop.state_dir
         return Start(
             job_id=plan.job_id,
@@ -280,8 +275,8 @@ class RunningAttempt:
             keep_result=plan.keep_result,
             result_limit_bytes=plan.limits.result_bytes,
             artifact_limit_bytes=plan.limits.artifact_bytes,
-            temp_dir=str(temp_dir),
-            artifact_dir=str(files.job_artifacts(plan.job_id) / str(plan.attempt)),
+            temp_dir=temp_dir,
+            artifact_dir=f"{files.job_artifacts(plan.job_id)}/{plan.attempt}",
             debug_log=str(files.attempt_debug_log(plan.job_id, plan.attempt)),
             reuse=plan.lane is Lane.SHORT,
             first=process.attempts == 0,
@@ -346,11 +341,9 @@ class RunningAttempt:
 
     # --- the result -----------------------------------------------------------------------------
 
-    def _ending(
-        self, process: JobProcessHandle, ended: Ended | None, exit_: Exit | None, oom: int
-    ) -> Ending:
+    def _ending(self, process: JobProcessHandle, ended: Ended | None, exit_: Exit | None) -> Ending:
         if ended is None:
-            return self._stopped() or self._died(process, exit_, oom)
+            return self._stopped() or self._died(process, exit_)
         match ended.verdict:
             case GaveResult(size_bytes):
                 return self._succeeded(size_bytes)
@@ -385,12 +378,12 @@ class RunningAttempt:
             )
         return Cancelled()
 
-    def _died(self, process: JobProcessHandle, exit_: Exit | None, oom: int) -> Ending:
+    def _died(self, process: JobProcessHandle, exit_: Exit | None) -> Ending:
         killed_by = exit_.signal if exit_ else None
         group = process.cgroup
         if group is not None and group.out_of_memory_kills():
             return OutOfMemory("the kernel killed it at the memory limit of its control group")
-        if killed_by == signal.SIGKILL and oom > 0:
+        if killed_by == signal.SIGKILL and (oom := self._shop.sampler.recent_oom_kills()):
             return OutOfMemory(
                 f"it got SIGKILL while the kernel's out-of-memory killer killed {oom} process(es)"
             )

@@ -50,7 +50,7 @@ class Supervisor:
             ConfigError: an operation module cannot be imported; the text has its traceback.
         """
         self._state_dir.create()
-        await asyncio.to_thread(self._shop.temp_dirs.remove_stale)
+        await asyncio.to_thread(self._shop.temp_dirs.open)
         await self._factory.open()
         self._shop.pool.open()
 

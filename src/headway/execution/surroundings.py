@@ -77,9 +77,8 @@ class Surroundings:
         flush_c_streams()
 
     def leave(self) -> None:
-        """Close the log and forget the attempt's environment."""
+        """Close the log and leave the temp directory. `enter` replaces the environment."""
         self._connect(self._null)
-        _replace_environment(self._base)
         os.chdir("/")
         tempfile.tempdir = None
 

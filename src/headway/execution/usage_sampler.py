@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from headway.execution.linux import ProcessFacts, descendants, read_process, read_processes
+from headway.execution.linux import (
+    ProcessFacts,
+    descendants,
+    oom_kills,
+    read_process,
+    read_processes,
+)
 from headway.execution.process import JobProcessHandle
 
 INTERVAL_S = 0.25
+OOM_HISTORY = 4
+"""Looks that are remembered: a death is told well within a second of the kill."""
 
 
 @dataclass(slots=True)
@@ -34,6 +43,7 @@ class UsageSampler:
 
     def __init__(self) -> None:
         self._watched: list[Watched] = []
+        self._oom_kills: deque[int] = deque(maxlen=OOM_HISTORY)
         self._timer: asyncio.TimerHandle | None = None
 
     def watch(self, watched: Watched) -> None:
@@ -41,6 +51,10 @@ class UsageSampler:
         self._watched.append(watched)
         if self._timer is None:
             self._schedule()
+
+    def recent_oom_kills(self) -> int:
+        """Processes that the kernel killed for want of memory on this host in the last second."""
+        return oom_kills() - self._oom_kills[0] if self._oom_kills else 0
 
     def forget(self, watched: Watched) -> None:
         """Stop looking at a tree."""
@@ -68,6 +82,7 @@ class UsageSampler:
             watched.on_over_limit(rss_bytes)
 
     def _schedule(self) -> None:
+        self._oom_kills.append(oom_kills())
         self._timer = asyncio.get_running_loop().call_later(INTERVAL_S, self._on_timer)
 
     def _on_timer(self) -> None:
@@ -75,6 +90,8 @@ class UsageSampler:
         if self._watched:
             self.sample()
             self._schedule()
+        else:
+            self._oom_kills.clear()
 
     def close(self) -> None:
         """Stop the timer."""
