@@ -22,6 +22,7 @@ from headway.execution.attempt import (
     AttemptObserver,
     AttemptPlan,
     AttemptResult,
+    Died,
     KillReport,
     Limits,
     Progress,
@@ -111,25 +112,30 @@ class AttemptRun:
 
     async def run(self) -> None:
         """Run the attempt and store its end; never raises for the job's sake."""
-        services = self._services
-        services.metrics.started(self.claimed)
-        services.doorbell.ring(job_topic(self.claimed.job.id))
+        self._services.metrics.started(self.claimed)
+        self._services.doorbell.ring(job_topic(self.claimed.job.id))
         try:
-            self._attempt = await services.supervisor.start(self._plan(), self)
-            if self._stop is not Stop.NO:
-                self._begin_stop(self._attempt)
-            result = await self._attempt.wait()
-            end = asyncio.create_task(self._store_end(result))
-            # The end is handed to the store before the slot is, so that both the end and the claim
-            # that follows share one commit.
-            await asyncio.sleep(0)
-            self._free_slot()
-            await end
+            await self._run()
+        except Exception as error:  # noqa: BLE001 - our bug; the job must not stay RUNNING for it
+            _log.exception("job %s: attempt %d broke off", *self._named())
+            await self._store_broken_off(error)
         finally:
             self._free_slot()
-            services.leases.drop(self.claimed.claim)
+            self._services.leases.drop(self.claimed.claim)
             for task in self._writes:
                 task.cancel()
+
+    async def _run(self) -> None:
+        self._attempt = await self._services.supervisor.start(self._plan(), self)
+        if self._stop is not Stop.NO:
+            self._begin_stop(self._attempt)
+        result = await self._attempt.wait()
+        end = asyncio.create_task(self._store_end(result))
+        # The end is handed to the store before the slot is, so that both the end and the claim
+        # that follows share one commit.
+        await asyncio.sleep(0)
+        self._free_slot()
+        await end
 
     def stop(self, reason: Stop, grace_s: float | None = None) -> None:
         """Stop the attempt.
@@ -194,6 +200,13 @@ class AttemptRun:
         row = await self._persist(end)
         if row is None:
             _log.warning("job %s: the end of attempt %d was refused", *self._named())
+        self._services.doorbell.ring(job_topic(self.claimed.job.id))
+
+    async def _store_broken_off(self, error: Exception) -> None:
+        """End the attempt as a crash: given back, it would break off again for ever (trap 25a)."""
+        died = Died(None, None, f"Headway failed to run it: {type(error).__name__}: {error}")
+        if self._stop is not Stop.LOST:
+            await self._persist(self._services.decider.decide(self.claimed, died, draining=False))
         self._services.doorbell.ring(job_topic(self.claimed.job.id))
 
     def _end(self, result: AttemptResult) -> AttemptEnd:

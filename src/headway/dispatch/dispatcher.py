@@ -176,7 +176,7 @@ class Dispatcher:
         if not self._runs:
             self._idle.set()
         if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("job %s: its attempt broke off", claim.job_id, exc_info=error)
+            _log.error("job %s: its end could not be stored", claim.job_id, exc_info=error)
 
     async def _seconds_to_next_timer(self) -> float | None:
         """Until the next `scheduled` or `backoff` job is due."""

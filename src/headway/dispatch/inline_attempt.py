@@ -256,8 +256,8 @@ class InlineAttempt:
                 return self._keep(result)
 
     def _keep(self, result: bytes | None) -> Ending:
-        path = self._shop.state_dir.job_results(self.plan.job_id) / f"{self.plan.attempt}.json"
-        sink = ResultSink(path)
+        directory = self._shop.state_dir.job_results(self.plan.job_id)
+        sink = ResultSink(directory, self.plan.attempt)
         try:
             sink.add(result or b"")
             return sink.complete(None if result is None else len(result))
