@@ -198,7 +198,9 @@ class InlineAttempt:
     async def _call_async(self, operation: Operation, values: tuple[Any, ...]) -> None:
         # BaseException: a SystemExit of a job would end the loop, and the server with it (trap 8).
         try:
-            value = await cancelled_as_job_cancelled(operation.function(*values))
+            value = await cancelled_as_job_cancelled(
+                operation.function(*values), self._sink.cancel_requested
+            )
             answer = self._answer_for(operation, value)
         except BaseException as error:  # noqa: BLE001
             answer = invocation.answer_for_error(operation, error)

@@ -91,7 +91,7 @@ class CancelGate:
             self._cancel_task = None
 
     async def _watched(self, function: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-        task = asyncio.ensure_future(_driven(function()))
+        task = asyncio.ensure_future(self._driven(function()))
         loop = asyncio.get_running_loop()
         self._cancel_task = lambda: loop.call_soon_threadsafe(task.cancel, TEXT)
         if self.requested:
@@ -102,6 +102,9 @@ class CancelGate:
             if self.requested and not isinstance(error, JobCancelled):
                 raise JobCancelled(TEXT) from error
             raise
+
+    async def _driven(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        return await cancelled_as_job_cancelled(coroutine, lambda: self.requested)
 
     def _on_signal(self, signum: int, frame: FrameType | None) -> None:
         if self.idle:
@@ -121,7 +124,3 @@ class CancelGate:
         cancel, self._cancel_task = self._cancel_task, None
         if cancel is not None:
             cancel()
-
-
-async def _driven(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    return await cancelled_as_job_cancelled(coroutine)

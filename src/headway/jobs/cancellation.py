@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import types
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from typing import Any
 
 
@@ -19,11 +19,16 @@ class JobCancelled(asyncio.CancelledError):
 
 @types.coroutine
 def cancelled_as_job_cancelled(
-    coroutine: Coroutine[Any, Any, Any],
+    coroutine: Coroutine[Any, Any, Any], requested: Callable[[], bool]
 ) -> Generator[Any, Any, Any]:
-    """Drive `coroutine` so that a cancelled task shows itself as JobCancelled inside.
+    """Drive `coroutine` so that the job's cancellation shows itself as JobCancelled inside.
 
-    `Task.cancel` throws a plain CancelledError, which `except JobCancelled` would miss.
+    `Task.cancel` throws a plain CancelledError, which `except JobCancelled` would miss. A
+    cancellation that is not the job's stays as it is: `asyncio.timeout` knows its own by its exact
+    type.
+
+    Args:
+        requested: Whether the job is to stop.
     """
     step, value = coroutine.send, None
     while True:
@@ -35,6 +40,7 @@ def cancelled_as_job_cancelled(
             value = yield awaited
             step = coroutine.send
         except asyncio.CancelledError as error:
-            step, value = coroutine.throw, JobCancelled(*error.args)
+            shown = JobCancelled(*error.args) if requested() else error
+            step, value = coroutine.throw, shown
         except BaseException as error:  # noqa: BLE001 - whatever it is belongs to the coroutine
             step, value = coroutine.throw, error

@@ -86,21 +86,23 @@ def load_operations(*modules: str) -> Registry:
     registry = Registry()
     for name in modules:
         module = _import(name)
-        before = len(registry)
-        _collect(module, registry)
-        if len(registry) == before:
+        if not _collect(module, registry):
             raise ConfigError(f"{name} has no operation: mark its functions with @operation(...)")
     return registry
 
 
-def _collect(module: ModuleType, registry: Registry) -> None:
+def _collect(module: ModuleType, registry: Registry) -> int:
+    """Add what the module holds; returns how many operations that was."""
+    count = 0
     for value in list(vars(module).values()):
         operation = getattr(value, OPERATION_MARK, None)
         if isinstance(operation, Operation):
             registry.add(operation)
+            count += 1
         condition = getattr(value, PRECONDITION_MARK, None)
         if isinstance(condition, Precondition):
             registry.add_precondition(condition)
+    return count
 
 
 def _import(name: str) -> ModuleType:

@@ -1,6 +1,5 @@
 """Attempts in real processes: every way to end is a value with its exact cause (J3, J8, J26)."""
 
-
 from __future__ import annotations
 
 import asyncio
