@@ -54,7 +54,7 @@ class TimerfdAlarm:
     """A timerfd that the event loop polls with everything else.
 
     The descriptor is not read when it fires: setting it again clears its readiness, which spares
-    a system call a request. A callback that sets nothing leaves it disarmed by `clear`.
+    a system call a request. After a callback that set nothing it is cleared.
     """
 
     def __init__(self, callback: Callable[[], None]) -> None:
@@ -66,6 +66,7 @@ class TimerfdAlarm:
             raise OSError(ctypes.get_errno(), "timerfd_create failed")
         self._spec = _Itimerspec()
         self._spec_reference = ctypes.byref(self._spec)
+        self._is_set = False
         self._callback = callback
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._fd, self._fired)
@@ -76,11 +77,13 @@ class TimerfdAlarm:
         self._spec.value.seconds = seconds
         self._spec.value.nanoseconds = nanoseconds
         self._settime(self._fd, _TFD_TIMER_ABSTIME, self._spec_reference, None)
+        self._is_set = True
 
     def clear(self) -> None:
         self._spec.value.seconds = 0
         self._spec.value.nanoseconds = 0
         self._settime(self._fd, 0, self._spec_reference, None)
+        self._is_set = False
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -89,8 +92,12 @@ class TimerfdAlarm:
             self._fd = -1
 
     def _fired(self) -> None:
-        self.clear()
-        self._callback()
+        self._is_set = False
+        try:
+            self._callback()
+        finally:
+            if not self._is_set:
+                self.clear()
 
 
 class LoopAlarm:

@@ -137,11 +137,14 @@ class Run:
         try:
             return await starting
         except asyncio.CancelledError:
-            if starting.cancelled():
+            if self._was_stopped() and starting.cancelled():
                 return None
-            raise
+            raise  # Somebody cancels the run itself.
         finally:
             self._starting = None
+
+    def _was_stopped(self) -> bool:
+        return self._stop_asked
 
     async def _prepare_inputs(self) -> Recipe:
         spec = self._spec

@@ -235,12 +235,14 @@ class LimitSpec(SpecModel):
     """Stop rules of each stage. None: that rule is off."""
 
     max_requests: int | None = Field(default=None, ge=1)
+    """Arrivals: single requests, or conversations with all their turns. When all were handed out
+    the stage goes on until they have ended."""
     max_seconds: float | None = Field(default=None, gt=0)
     max_errors: int | None = Field(default=None, ge=1)
     max_error_rate: ErrorRateLimit | None = None
     max_consecutive_errors: int | None = Field(default=None, ge=1)
     grace_s: float = Field(default=10.0, ge=0)
-    """How long requests in flight may go on after sending has ended."""
+    """How long requests in flight may go on after a rule, or Ctrl-C, has ended sending."""
     stop_scope: Literal["stage", "run"] = "stage"
     """Whether an error rule ends its stage only, or the whole run."""
 
@@ -262,7 +264,7 @@ class RunSpec(SpecModel):
     cooldown_s: float = Field(default=0.0, ge=0)
     open_conversations: int | None = Field(default=None, ge=1)
     """Most conversations begun and not ended, thinking ones included."""
-    handout_ahead_s: float = Field(default=1.0, gt=0, le=60)
+    handout_ahead_s: float = Field(default=1.0, ge=0.02, le=60)
     """How far ahead of its due time an arrival is given to a worker."""
     calibrate: bool = True
     capture_text: bool = False

@@ -50,7 +50,7 @@ from headway.load.tally import StageTally
 from headway.records.record import Note, RequestRecord, StageEnded, StageStarted, WorkerDied
 
 _TICK_S = 0.1
-_START_LEAD_S = 0.02
+_START_LEAD_S = 0.05
 """From the start message to the stage's start, so that every worker has it before (trap 30)."""
 _PREPARE_DEADLINE_S = 60.0
 _DRAIN_MARGIN_S = 5.0
@@ -224,7 +224,8 @@ class StageRun:
                 self._active[number].kill("did not end its requests in time")
 
     async def _sleep(self) -> None:
-        wait_s = _TICK_S
+        # Work is handed out well before the time ahead has run down, however short it is.
+        wait_s = min(_TICK_S, self._spec.handout_ahead_s / 4)
         deadline_s = self._rules.next_deadline_s(self._elapsed_s())
         if deadline_s is not None:
             wait_s = min(wait_s, max(0.0, deadline_s - self._elapsed_s()))
