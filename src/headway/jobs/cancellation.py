@@ -28,6 +28,7 @@ def cancelled_as_job_cancelled(
     type.
 
     Args:
+        coroutine: The operation's.
         requested: Whether the job is to stop.
     """
     step, value = coroutine.send, None

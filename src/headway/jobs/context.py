@@ -14,6 +14,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 from headway.core.errors import ConfigError
 from headway.jobs.artifacts import Artifact, ArtifactDir
 from headway.jobs.cancellation import JobCancelled
+from headway.jobs.job_dir import JobDir
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -43,11 +44,13 @@ class AttemptPlace:
 
     Attributes:
         temp_dir: Removed when the attempt ends; in the process lanes also the working directory.
+        job_dir: Kept for the job's next attempts.
         env: The attempt's environment; in the process lanes the same as `os.environ`.
         log: Writes to the attempt's debug log, apart from its output.
     """
 
     temp_dir: Path
+    job_dir: JobDir
     artifacts: ArtifactDir
     env: Mapping[str, str]
     log: logging.Logger
@@ -78,6 +81,15 @@ class JobContext:
     def temp_dir(self) -> Path:
         """A directory of this attempt's own, removed when it ends."""
         return self.place.temp_dir
+
+    @property
+    def job_dir(self) -> Path:
+        """The job's working directory: what an attempt leaves there, the next one finds.
+
+        It is this attempt's own copy; nothing that an earlier attempt still does shows in it. It is
+        removed together with the job.
+        """
+        return self.place.job_dir.open()
 
     @property
     def env(self) -> Mapping[str, str]:
