@@ -84,7 +84,7 @@ def run_bench(spec: RunSpec, run_dir: Path, *, as_json: bool, quiet: bool) -> Ex
     elif not quiet:
         _print_report(built, run_dir)
     code = classify(result, built)
-    if not quiet or code is not ExitCode.OK:
+    if quiet or as_json or code is ExitCode.ALL_REQUESTS_FAILED:
         _explain(code, built)
     return code
 
@@ -160,15 +160,15 @@ def _console(*, stderr: bool = False) -> Console:
 
 
 def _print_report(report: Report, run_dir: Path) -> None:
-    from headway.report.terminal import stage_table
+    from headway.report.terminal import report_view
 
     console = _console()
-    console.print(stage_table(report))
+    console.print(report_view(report), highlight=False)
     console.print(f"Report: {run_dir / 'report.html'}", soft_wrap=True, highlight=False)
 
 
 def _explain(code: ExitCode, report: Report) -> None:
-    """Say why a run that ended is not a success, in one line a cause."""
+    """Say on standard error why a run that ended is not a success, in one line a cause."""
     if code is ExitCode.ALL_REQUESTS_FAILED:
         click.echo("Error: not one request completed.", err=True)
         for stage in report.stages:

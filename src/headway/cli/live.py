@@ -15,10 +15,16 @@ from rich.text import Text
 
 from headway.load import LiveSnapshot, Observer, StageResult
 from headway.records.record import StageStarted
-from headway.records.run_dir import RunFile
+from headway.records.run_dir import RunDirectory, RunFile
+from headway.report import stage_summary
+from headway.report.terminal import stage_findings, verdict_text
 
 PLAIN_LINE_EVERY_S = 5.0
 _REFRESH_PER_S = 8
+
+VERDICT_AT_ONCE_REQUESTS = 50_000
+"""A larger stage gets its verdict with the report: reading its records, at some 20 µs each, would
+hold up the next stage for more than a second."""
 
 
 def format_s(seconds: float | None) -> str:
@@ -55,64 +61,79 @@ def load_of(snapshot: LiveSnapshot) -> str:
     return f"{snapshot.streams} streams" if snapshot.streams is not None else "–"
 
 
-class PlainView(Observer):
-    """One line every few seconds, for logs and pipes."""
+class StageView(Observer):
+    """Says where the run is kept, how each stage ended, and whether its numbers can be trusted."""
 
     def __init__(self, console: Console) -> None:
         super().__init__()
         self._console = console
-        self._next_line_s = 0.0
+        self._directory: RunDirectory | None = None
 
     def run_started(self, run: RunFile, path: Path) -> None:
-        self._console.print(f"run {run.run_id} in {path}", highlight=False)
+        self._directory = RunDirectory(path)
+        self._print(Text.assemble(("run ", "dim"), run.run_id, (" in ", "dim"), str(path)))
 
-    def stage_started(self, stage: StageStarted) -> None:
+    def stage_ended(self, result: StageResult) -> None:
+        self._print(Text(_ended_line(result)))
+        if self._directory is None or result.offered > VERDICT_AT_ONCE_REQUESTS:
+            return
+        summary = stage_summary(self._directory, result.stage)
+        for line in stage_findings(summary) or [verdict_text(summary.verdict.word)]:
+            self._print(Text.assemble("  ", line))
+
+    def _print(self, line: Text) -> None:
+        self._console.print(line, highlight=False, soft_wrap=True)
+
+
+class PlainView(StageView):
+    """One line every few seconds, for logs and pipes."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console)
+        self._next_line_s = 0.0
+
+    def stage_started(self, event: StageStarted) -> None:
         self._next_line_s = PLAIN_LINE_EVERY_S
-        self._console.print(f"stage {stage.stage + 1}: {stage.name}", highlight=False)
+        self._print(Text(f"stage {event.stage + 1}: {event.name}"))
 
     def progress(self, snapshot: LiveSnapshot) -> None:
         if snapshot.elapsed_s < self._next_line_s:
             return
         self._next_line_s = snapshot.elapsed_s + PLAIN_LINE_EVERY_S
-        self._console.print(
-            f"  {snapshot.elapsed_s:.0f} s: asked {load_of(snapshot)}, "
-            f"achieved {format_rate(snapshot.done_rate_per_s)}, in flight {snapshot.in_flight}, "
-            f"TTFT p50 {format_s(snapshot.ttft_p50_s)}, latency p50 "
-            f"{format_s(snapshot.latency_p50_s)}, lateness p99 {format_s(snapshot.lateness_p99_s)}"
-            f", errors {snapshot.errored}",
-            highlight=False,
-            soft_wrap=True,
-        )
-
-    def stage_ended(self, result: StageResult) -> None:
-        self._console.print(_ended_line(result), highlight=False, soft_wrap=True)
+        self._print(Text(_progress_line(snapshot)))
 
 
-class LiveView(Observer):
+class LiveView(StageView):
     """A panel that is redrawn in place; finished stages stay above it."""
 
     def __init__(self, console: Console) -> None:
-        super().__init__()
-        self._console = console
+        super().__init__(console)
         self._live = Live(console=console, refresh_per_second=_REFRESH_PER_S, transient=True)
 
-    def run_started(self, run: RunFile, path: Path) -> None:
-        self._console.print(Text.assemble(("run ", "dim"), run.run_id, (" in ", "dim"), str(path)))
-
-    def stage_started(self, stage: StageStarted) -> None:
+    def stage_started(self, event: StageStarted) -> None:
         self._live.start()
 
     def progress(self, snapshot: LiveSnapshot) -> None:
         self._live.update(_panel(snapshot))
 
     def stage_ended(self, result: StageResult) -> None:
-        self._console.print(_ended_line(result), highlight=False)
         self.close()
+        super().stage_ended(result)
 
     def close(self) -> None:
         """Take the panel off the screen; safe to call twice."""
         self._live.update("")
         self._live.stop()
+
+
+def _progress_line(snapshot: LiveSnapshot) -> str:
+    return (
+        f"  {snapshot.elapsed_s:.0f} s: asked {load_of(snapshot)}, "
+        f"achieved {format_rate(snapshot.done_rate_per_s)}, in flight {snapshot.in_flight}, "
+        f"TTFT p50 {format_s(snapshot.ttft_p50_s)}, latency p50 "
+        f"{format_s(snapshot.latency_p50_s)}, lateness p99 {format_s(snapshot.lateness_p99_s)}"
+        f", errors {snapshot.errored}"
+    )
 
 
 def _ended_line(result: StageResult) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def event_loop_factory() -> Callable[[], AbstractEventLoop] | None:
-    """uvloop's where it is installed, else None: asyncio's own."""
+    """The factory of uvloop, where that is installed; None: asyncio's own loop."""
     try:
         import uvloop
     except ImportError:
