@@ -38,17 +38,15 @@ class OpenAIBackend:
         self._spec = spec
         self._dialect = dialect
         self._endpoint = endpoint
-        self._model = model
         self._path = endpoint.api_path + dialect.path
-        self._fields = self._fixed_fields()
+        self._take_model(model)
 
     async def startup(self) -> None:
         await self._endpoint.startup()
 
     async def validate(self) -> TargetInfo:
         info = await discover(self._endpoint, self._model)
-        self._model = info.model
-        self._fields = self._fixed_fields()
+        self._take_model(info.model)
         return info
 
     async def resolve(self, call: Call, history: tuple[Message, ...], progress: Progress) -> Answer:
@@ -71,15 +69,20 @@ class OpenAIBackend:
 
     def render(self, call: Call, history: tuple[Message, ...]) -> bytes:
         """The body of a request: what was asked for and nothing else (trap 49)."""
-        fields = self._fields | self._dialect.question(call, history)
+        fields = self._dialect.question(call, history)
         tokens_field = self._dialect.output_tokens_field
         if call.output_tokens is not None and tokens_field is not None:
             fields[self._spec.output_tokens_field or tokens_field] = call.output_tokens
-        if self._spec.extra_body:
-            fields |= self._spec.extra_body
-        if call.body:
-            fields |= call.body
-        return _encode(fields)
+        extra = self._spec.extra_body
+        if not extra and not call.body:
+            # What every body has in common is encoded once. Each part has at least one field.
+            return self._prefix + _encode(fields)[1:] if self._prefix else _encode(fields)
+        return _encode(self._fields | fields | extra | (call.body or {}))
+
+    def _take_model(self, model: str | None) -> None:
+        self._model = model
+        self._fields = self._fixed_fields()
+        self._prefix = _encode(self._fields)[:-1] + b"," if self._fields else b""
 
     def _fixed_fields(self) -> dict[str, Any]:
         fields: dict[str, Any] = {}

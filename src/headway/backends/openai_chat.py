@@ -69,7 +69,7 @@ class ChatReply:
                         carried = has_content = True
                         if choice.index == 0:
                             self._content.append(_plain(content))
-                    if self._add_other_channels(delta, choice):
+                    if _uses_other_channels(delta) and self._add_other_channels(delta, choice):
                         carried = True
                 if choice.finish_reason is not None:
                     self._finish_reason = choice.finish_reason
@@ -124,6 +124,10 @@ class ChatReply:
         return bool(name or arguments)
 
 
+def _uses_other_channels(delta: ChatDelta) -> bool:
+    return bool(delta.reasoning_content or delta.reasoning or delta.refusal or delta.tool_calls)
+
+
 def _plain_text(event: ChatEvent) -> str | None:
     """The text of an event that carries nothing else."""
     if event.usage is not None or event.error is not None or not event.choices:
@@ -132,7 +136,7 @@ def _plain_text(event: ChatEvent) -> str | None:
     delta = choice.delta
     if len(event.choices) > 1 or choice.index or choice.finish_reason or delta is None:
         return None
-    if delta.reasoning_content or delta.reasoning or delta.refusal or delta.tool_calls:
+    if _uses_other_channels(delta):
         return None
     return delta.content if isinstance(delta.content, str) else None
 

@@ -106,6 +106,8 @@ class Exchange:
     @property
     def body(self) -> bytes:
         """All of the body read so far."""
+        if len(self.reads) == 1:
+            return self.reads[0][1]
         return b"".join([data for _, data in self.reads])
 
 
