@@ -49,9 +49,7 @@ def test_facts_of_a_process_whose_name_has_spaces_and_parentheses() -> None:
 def test_trap_5_a_process_with_a_reused_pid_is_not_hit() -> None:
     with subprocess.Popen(["sleep", "60"]) as process:
         facts = read_process(process.pid)
-        import dataclasses
-
-        earlier = dataclasses.replace(facts, start_ticks=facts.start_ticks - 1)
+        earlier = facts._replace(start_ticks=facts.start_ticks - 1)
         assert not kill_exactly(earlier)
         assert process.poll() is None
         assert kill_exactly(facts)
