@@ -13,11 +13,13 @@ import msgspec
 
 from headway.core.clock import Clock, s_from_ns
 from headway.core.errors import StoreUnavailable
+from headway.core.statedir import StateDir
 from headway.core.states import Lane
 from headway.dispatch.decision import Decider
 from headway.dispatch.doorbell import Doorbell, job_topic, log_topic
 from headway.dispatch.leases import LeaseKeeper
 from headway.dispatch.metrics import AttemptMetrics
+from headway.dispatch.progress_history import ProgressHistory
 from headway.execution.attempt import (
     AttemptObserver,
     AttemptPlan,
@@ -82,6 +84,7 @@ class RunServices:
     decider: Decider
     metrics: AttemptMetrics
     clock: Clock
+    state_dir: StateDir
     log_bytes: int | None = None
 
 
@@ -106,6 +109,9 @@ class AttemptRun:
         self._attempt: RunningAttempt | None = None
         self._progress: Progress | None = None
         self._progress_stored: Progress | None = None
+        job = claimed.claim
+        history = services.state_dir.attempt_progress(job.job_id, job.attempt)
+        self._history = ProgressHistory(history, services.clock)
         self._writes: set[asyncio.Task[Any]] = set()
         self._progress_task: asyncio.Task[None] | None = None
         self._kept_bytes = 0
@@ -266,7 +272,8 @@ class AttemptRun:
             fraction=progress.fraction, message=progress.message, numbers=progress.numbers
         )
         try:
-            await self._services.store.progress(self.claimed.claim, stored)
+            if await self._services.store.progress(self.claimed.claim, stored):
+                self._history.add(stored)
             self._progress_stored = progress
         except StoreUnavailable as error:
             _log.warning("job %s: progress was not stored: %s", self._named()[0], error)

@@ -62,11 +62,48 @@ class Bell:
         self.close()
 
 
+class Gatherer(Bell):
+    """A bell for every topic that begins so; it remembers which were rung.
+
+    At most `limit` topics: beyond it, `take` says None, and the listener looks at everything.
+    """
+
+    def __init__(self, board: Board, prefix: str, limit: int) -> None:
+        super().__init__(board, ())
+        self.prefix = prefix
+        self._gathering = board
+        self._limit = limit
+        self._topics_rung: set[str] = set()
+
+    def rung_by(self, topic: str) -> None:
+        """Remember the topic and wake the waiter."""
+        if len(self._topics_rung) <= self._limit:
+            self._topics_rung.add(topic.removeprefix(self.prefix))
+        self.ring()
+
+    def take(self) -> set[str] | None:
+        """What follows the prefix in the topics rung since the last call; None: too many."""
+        rung, self._topics_rung = self._topics_rung, set()
+        return rung if len(rung) <= self._limit else None
+
+    def close(self) -> None:
+        self._gathering.drop(self)
+
+
 class Board:
     """The bells of one process, by topic."""
 
     def __init__(self) -> None:
         self._bells: dict[str, set[Bell]] = {}
+        self._gatherers: set[Gatherer] = set()
+
+    def gather(self, prefix: str, limit: int) -> Gatherer:
+        gatherer = Gatherer(self, prefix, limit)
+        self._gatherers.add(gatherer)
+        return gatherer
+
+    def drop(self, gatherer: Gatherer) -> None:
+        self._gatherers.discard(gatherer)
 
     def listen(self, *topics: str) -> Bell:
         bell = Bell(self, topics)
@@ -85,6 +122,9 @@ class Board:
     def ring(self, topic: str) -> None:
         for bell in self._bells.get(topic, ()):
             bell.ring()
+        for gatherer in self._gatherers:
+            if topic.startswith(gatherer.prefix):
+                gatherer.rung_by(topic)
 
 
 class Doorbell(Protocol):
@@ -104,4 +144,8 @@ class Doorbell(Protocol):
 
     def listen(self, *topics: str) -> Bell:
         """A bell for these topics; close it when done. Call from the event loop's thread."""
+        ...
+
+    def gather(self, prefix: str, limit: int = 1000) -> Gatherer:
+        """A bell for all topics that begin with `prefix`; close it when done."""
         ...

@@ -42,6 +42,7 @@ from headway.jobs.cancellation import cancelled_as_job_cancelled
 from headway.jobs.context import AttemptPlace, JobContext, enter_job
 from headway.jobs.describe import describe, type_name
 from headway.jobs.environment import EnvironmentPolicy
+from headway.jobs.job_dir import JobDir
 from headway.jobs.operation import Operation
 from headway.jobs.registry import Registry
 
@@ -166,6 +167,7 @@ class InlineAttempt:
             config=operation.validate_config(plan.config),
             place=AttemptPlace(
                 temp_dir=self._temp_dir,
+                job_dir=JobDir(files.job_work(plan.job_id), plan.attempt),
                 artifacts=ArtifactDir(artifacts, plan.limits.artifact_bytes),
                 env=self._shop.environment.base(os.environ) | dict(plan.env),
                 log=debug_logger(plan.job_id, files.attempt_debug_log(plan.job_id, plan.attempt)),

@@ -30,3 +30,7 @@ class NamedLease:
                 self.name, self._owner, self.lease_s, dead_owners=(holder,)
             )
         return holder == self._owner
+
+    async def give_up(self) -> None:
+        """Let the next that asks have it at once."""
+        await self._store.take_lease(self.name, self._owner, lease_s=0.0)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import httpx
 
 _HEALTH_TIMEOUT_S = 5.0
+_SERVER_ERROR = 500
 _JOB_POLL_S = 2.0
 _TIME_STEP_S = 3600.0
 
@@ -48,26 +49,39 @@ class HealthClient:
     """Asks a URL how it is; connects only when asked, because few servers ever are."""
 
     def __init__(self) -> None:
-        self._client: httpx.AsyncClient | None = None
+        self._clients: dict[bool, httpx.AsyncClient] = {}
 
-    async def trouble(self, url: str) -> str | None:
-        """None when the URL answers with a 2xx status, else a sentence."""
+    async def trouble(self, url: str, *, any_answer: bool, verify_tls: bool) -> str | None:
+        """None when the URL answers as wanted, else a sentence.
+
+        Args:
+            url: What to GET.
+            any_answer: Any status below 500 will do, not only 2xx.
+            verify_tls: Whether the certificate must be good.
+        """
         import httpx
 
-        if self._client is None:
-            self._client = httpx.AsyncClient(timeout=_HEALTH_TIMEOUT_S)
         try:
-            response = await self._client.get(url)
-        except httpx.HTTPError as error:
+            response = await self._client(verify_tls).get(url)
+        except (httpx.HTTPError, OSError) as error:
             return f"{url} does not answer: {str(error) or type(error).__name__}"
-        if response.is_success:
+        if response.is_success or (any_answer and response.status_code < _SERVER_ERROR):
             return None
         return f"{url} answers with status {response.status_code}"
 
     async def close(self) -> None:
-        if self._client is not None:
-            await self._client.aclose()
-            self._client = None
+        while self._clients:
+            _, client = self._clients.popitem()
+            await client.aclose()
+
+    def _client(self, verify_tls: bool) -> httpx.AsyncClient:
+        import httpx
+
+        if verify_tls not in self._clients:
+            self._clients[verify_tls] = httpx.AsyncClient(
+                timeout=_HEALTH_TIMEOUT_S, verify=verify_tls
+            )
+        return self._clients[verify_tls]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +137,22 @@ class TimeReached(_Arguments):
 
 
 class TargetHealthy(_Arguments):
-    """A URL answers with a 2xx status."""
+    """A URL answers with a 2xx status; with `any_answer`, with any below 500.
+
+    A server that is up may have no page at that path, or want a key for it. One that still loads
+    its model does not answer, or says 503.
+    """
 
     url: HttpUrl
+    any_answer: bool = False
+    verify_tls: bool = True
     interval_s: Annotated[float, Field(gt=0, le=3600)] = 1.0
 
     async def look(self, around: Surroundings) -> Look:
-        return Look(await around.health.trouble(str(self.url)), self.interval_s)
+        trouble = await around.health.trouble(
+            str(self.url), any_answer=self.any_answer, verify_tls=self.verify_tls
+        )
+        return Look(trouble, self.interval_s)
 
 
 Looker = Callable[[], Awaitable[Look]]

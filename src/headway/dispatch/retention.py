@@ -57,5 +57,6 @@ class Retention:
             state_dir.job_logs(job_id),
             state_dir.job_artifacts(job_id),
             state_dir.job_results(job_id),
+            state_dir.job_work(job_id),
             *state_dir.tmp.glob(f"{job_id}-*"),
         ]

@@ -97,6 +97,7 @@ class SystemJobs:
             finally:
                 renewing.cancel()
         await self._store.record_period(job.name, due)
+        await lease.give_up()
 
 
 async def _keep(lease: NamedLease) -> None:

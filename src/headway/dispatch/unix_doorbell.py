@@ -11,7 +11,7 @@ import secrets
 import socket
 
 from headway.core.statedir import StateDir
-from headway.dispatch.doorbell import Bell, Board
+from headway.dispatch.doorbell import Bell, Board, Gatherer
 from headway.dispatch.socket_dir import SocketDir
 
 _log = logging.getLogger(__name__)
@@ -65,6 +65,9 @@ class UnixDoorbell:
 
     def listen(self, *topics: str) -> Bell:
         return self._board.listen(*topics)
+
+    def gather(self, prefix: str, limit: int = 1000) -> Gatherer:
+        return self._board.gather(prefix, limit)
 
     def _others(self) -> list[str]:
         try:
