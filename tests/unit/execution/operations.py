@@ -352,6 +352,15 @@ def eats_memory(job: JobContext, megabytes: int, seconds: float = 5) -> int:
 
 
 @operation
+def eats_memory_when_told(job: JobContext, megabytes: int) -> None:
+    """Waits to be put into a control group, then takes memory piece by piece."""
+    print("ready")
+    time.sleep(0.5)
+    kept.extend(b"x" * (1 << 20) + bytes([number % 256]) for number in range(megabytes))
+    time.sleep(600)
+
+
+@operation
 def child_eats_memory(job: JobContext, megabytes: int, seconds: float) -> None:
     script = f"import time; b = b'x' * ({megabytes} << 20); time.sleep({seconds})"
     subprocess.run([sys.executable, "-S", "-c", script], check=True)

@@ -6,12 +6,21 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
 from headway.core.errors import ConfigError
 from headway.core.states import Outcome
-from headway.execution.attempt import Cancelled, Died, KillMeans, Limits, Succeeded, TimedOut
+from headway.execution.attempt import (
+    Cancelled,
+    Died,
+    KillMeans,
+    Limits,
+    OutOfMemory,
+    Succeeded,
+    TimedOut,
+)
 from headway.execution.cgroup import CgroupBase, find_parent
 
 
@@ -222,3 +231,24 @@ async def test_a_signal_cannot_be_sent_to_the_dead(make_bench) -> None:
         process = running._process
         await running.cancel(grace_s=0)
         assert not process.send_signal(signal.SIGKILL)
+
+
+async def test_a_job_that_the_kernel_kills_for_memory_is_out_of_memory(make_bench) -> None:
+    """J26: told by the kernel's own count, not guessed from SIGKILL."""
+    group = Path(f"/sys/fs/cgroup/memory/headway-test-{os.getpid()}")
+    try:
+        group.mkdir()
+        (group / "memory.limit_in_bytes").write_text(str(48 << 20))
+    except OSError:
+        pytest.skip("no memory control group of version 1 can be made here")
+    try:
+        async with make_bench() as bench:
+            running, recorder = await bench.start("eats_memory_when_told", {"megabytes": 200})
+            await recorder.printed.wait()
+            (group / "cgroup.procs").write_text(str(running.pid))
+            result = await running.wait()
+            assert isinstance(result.ending, OutOfMemory)
+            assert "out-of-memory killer" in result.ending.evidence
+            assert result.outcome is Outcome.OUT_OF_MEMORY
+    finally:
+        group.rmdir()
