@@ -19,7 +19,7 @@ USER_GUIDE = ROOT / "docs" / "user-guide.md"
 DOCUMENTED_ADDRESS = "http://localhost:8000"
 
 
-def tested_commands(page: Path) -> list[str]:
+def commands_to_run(page: Path) -> list[str]:
     """The commands of a page's blocks that are fenced as ```sh test."""
     blocks = re.findall(r"^```sh test\n(.*?)^```", page.read_text(encoding="utf-8"), re.S | re.M)
     return [line for block in blocks for line in block.splitlines() if line.strip()]
@@ -46,7 +46,7 @@ def shell(tmp_path: Path) -> Callable[[str], subprocess.CompletedProcess[str]]:
 
 def test_the_user_guide_s_commands_run_as_written(sim: Any, shell: Any) -> None:
     server = sim()
-    commands = tested_commands(USER_GUIDE)
+    commands = commands_to_run(USER_GUIDE)
     assert len(commands) >= 4
     for command in commands:
         done = shell(command.replace(DOCUMENTED_ADDRESS, server.url))
