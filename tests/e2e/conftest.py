@@ -100,10 +100,16 @@ def start_server(tmp_path: Path) -> Iterator[StartServer]:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JobServer]:
-    """One server that the tests of a module share."""
+def start_module_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartServer]:
+    """Like `start_server`, for a server that the tests of a module share."""
     with _servers(tmp_path_factory.mktemp("server")) as start:
-        yield start()
+        yield start
+
+
+@pytest.fixture(scope="module")
+def server(start_module_server: StartServer) -> JobServer:
+    """One server that the tests of a module share."""
+    return start_module_server()
 
 
 @contextmanager

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from prometheus_client import CollectorRegistry
 
 from headway import __version__
 from headway.api.artifact_routes import ArtifactRoutes
 from headway.api.body_limit import BodyLimit
+from headway.api.extension import Extension, ExtensionParts
 from headway.api.health_routes import HealthRoutes
 from headway.api.job_access import JobAccess
+from headway.api.job_feed import JobFeed
 from headway.api.job_routes import JobRoutes
+from headway.api.job_stream import JobStreamRoutes
 from headway.api.limits import Limits
 from headway.api.live import LiveJobs
 from headway.api.log_routes import LogRoutes
@@ -51,6 +54,7 @@ class Collaborators:
         attempts_registry: Metrics of the store and the inline lane in this process.
         worker_metrics: The worker process's metrics as text; None while there is no worker.
         not_ready: Why the server should be given no work; None when it should.
+        extensions: Add routes of their own.
     """
 
     registry: Registry
@@ -58,6 +62,7 @@ class Collaborators:
     doorbell: Doorbell
     state_dir: StateDir
     live: LiveJobs
+    feed: JobFeed
     inline: InlineLane
     attempts_registry: CollectorRegistry
     metrics: ApiMetrics = field(default_factory=ApiMetrics)
@@ -66,6 +71,7 @@ class Collaborators:
     environment: EnvironmentPolicy = field(default_factory=EnvironmentPolicy)
     worker_metrics: Callable[[], Awaitable[str | None]] = _no_worker
     not_ready: Callable[[], NotReady | None] = _always_ready
+    extensions: Sequence[Extension] = ()
 
 
 def create_app(parts: Collaborators) -> FastAPI:
@@ -80,27 +86,32 @@ def create_app(parts: Collaborators) -> FastAPI:
     )
     install_problem_handlers(app)
     parts.metrics.followers.set_function(lambda: parts.live.watched)
-    for routes in _routes(parts):
-        app.include_router(routes.router())
+    for router in _routers(parts):
+        app.include_router(router)
     describe(app)
     app.add_middleware(BodyLimit, limit_bytes=parts.limits.body_bytes)
     app.add_middleware(RequestLog, metrics=parts.metrics, clock=parts.clock)
     return app
 
 
-def _routes(
-    parts: Collaborators,
-) -> tuple[OperationRoutes, JobRoutes, LogRoutes, ArtifactRoutes, HealthRoutes]:
-    access = JobAccess(parts.store, parts.doorbell, parts.live, parts.state_dir, parts.inline.admit)
+def _routers(parts: Collaborators) -> list[APIRouter]:
+    access = JobAccess(
+        parts.store, parts.doorbell, parts.live, parts.state_dir, parts.inline.admit, parts.feed
+    )
     submissions = Submissions(parts.registry, parts.environment)
     streams = LogStreams(parts.live, parts.clock, parts.limits)
-    return (
+    shared = ExtensionParts(access, submissions, parts.registry, parts.feed, parts.clock)
+    routes = (
         OperationRoutes(parts.registry, submissions, access),
+        # Before the routes of a job, whose id `stream` would else be.
+        JobStreamRoutes(parts.feed, parts.clock, parts.limits),
         JobRoutes(access, parts.clock),
         LogRoutes(access, streams, parts.limits),
         ArtifactRoutes(access),
         HealthRoutes(parts.not_ready, _metrics_page(parts)),
     )
+    own = [each.router() for each in routes]
+    return own + [extension(shared) for extension in parts.extensions]
 
 
 def _metrics_page(parts: Collaborators) -> MetricsPage:

@@ -13,6 +13,7 @@ from fastapi import Response
 from fastapi.responses import StreamingResponse
 
 from headway.api.identity import Identity
+from headway.api.job_feed import JobFeed
 from headway.api.live import LiveJobs
 from headway.api.log_files import JobLogs
 from headway.api.problems import Refusal
@@ -46,6 +47,7 @@ class JobAccess:
         live: Lets requests wait.
         state_dir: Logs, artifacts and large results.
         admit: Keeps places in the inline lane, or says that it is full.
+        feed: Told of new jobs, for which nothing rings.
     """
 
     def __init__(
@@ -55,12 +57,14 @@ class JobAccess:
         live: LiveJobs,
         state_dir: StateDir,
         admit: Callable[[int], Admission | Busy],
+        feed: JobFeed,
     ) -> None:
         self.store = store
         self.live = live
         self.state_dir = state_dir
         self._doorbell = doorbell
         self._admit = admit
+        self._feed = feed
 
     async def submit(self, jobs: Sequence[NewJob]) -> list[JobRow]:
         """Store jobs in one commit and ring for them.
@@ -78,6 +82,7 @@ class JobAccess:
                 f" (job {answer.job_id}); use a new key for a new job",
             )
         self._doorbell.ring(WORK)
+        self._feed.submitted(submitted.job.id for submitted in answer)
         return [submitted.job for submitted in answer]
 
     def _places_for(self, jobs: Sequence[NewJob]) -> AbstractContextManager[object]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+import anyio
+import msgspec
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from headway.api.idempotency import IdempotencyKey
@@ -11,10 +13,19 @@ from headway.api.identity import Caller
 from headway.api.job_access import JobAccess, result_response
 from headway.api.job_list import ListParameters
 from headway.api.problems import Refusal, problem_answers
+from headway.api.progress_file import read_progress
 from headway.api.trace import TraceDocument, trace_of
 from headway.api.views import event_view, job_view, why_view
 from headway.api.wait_parameter import WaitParameter, unless_disconnected, wait_seconds
-from headway.client.models import EventPage, Job, JobFieldsPage, JobPage, JobResult, Why
+from headway.client.models import (
+    EventPage,
+    Job,
+    JobFieldsPage,
+    JobPage,
+    JobResult,
+    ProgressHistory,
+    Why,
+)
 from headway.core.clock import Clock
 from headway.store.values import JobRow
 
@@ -50,6 +61,7 @@ class JobRoutes:
         self._add(router, "/{job_id}", self.get_job, Job, one)
         self._add(router, "/{job_id}/events", self.events, EventPage, one)
         self._add(router, "/{job_id}/why", self.why, Why, one)
+        self._add(router, "/{job_id}/progress", self.progress, ProgressHistory, one)
         self._add(router, "/{job_id}/trace", self.trace, TraceDocument, one)
         result_answers = {
             202: {"model": JobResult, "description": "The job has not ended."},
@@ -113,6 +125,19 @@ class JobRoutes:
         row = await self._access.find(job_id, caller)
         events = await self._access.store.events(row.id, after, limit)
         return EventPage(events=[event_view(event) for event in events])
+
+    async def progress(
+        self,
+        caller: Caller,
+        job_id: JobReference,
+        attempt: Annotated[int | None, Query(ge=1, le=999_999)] = None,
+    ) -> Response:
+        """The numbers that an attempt (by default the last) told of its progress, over time."""
+        row = await self._access.find(job_id, caller)
+        path = self._access.state_dir.attempt_progress(row.id, attempt or row.attempt)
+        points = await anyio.to_thread.run_sync(read_progress, path)
+        content = msgspec.json.encode({"attempt": attempt or row.attempt, "points": points})
+        return Response(content, media_type=_JSON)
 
     async def why(self, caller: Caller, job_id: JobReference) -> Why:
         """Why the job does not run now, exactly."""

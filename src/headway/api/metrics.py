@@ -34,7 +34,7 @@ class ApiMetrics:
             registry=self.registry,
         )
         self.refusals = Counter(
-            "headway_rejections",
+            "headway_http_rejections",
             "Requests refused for lack of capacity (429 and 503).",
             ["route", "status"],
             registry=self.registry,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +29,8 @@ from headway.client.models import (
 from headway.jobs.operation import Operation
 from headway.jobs.registry import Registry
 from headway.store.values import JobRow
+
+_ENDED = "With `wait`: the job has ended, however it ended."
 
 
 class _Sent(msgspec.Struct):
@@ -59,7 +62,7 @@ class OperationRoutes:
             "/v1/operations/{name}",
             self.get_operation,
             response_model=OperationInfo,
-            responses=problem_answers(404),
+            responses=problem_answers(404, 422),
         )
         # Behind the typed ones, for a sentence that is better than "no such path".
         router.add_api_route(
@@ -105,7 +108,7 @@ class OperationRoutes:
             response_model=Job,
             response_description="Accepted; the job is durable. Location is its address.",
             responses={
-                200: {"model": JobResult, "description": "With `wait`: the job has ended."},
+                200: {"model": result_model(operation), "description": _ENDED},
                 **problem_answers(400, 409, 413, 422, 503),
             },
             operation_id=f"submit_{operation.name}",
@@ -157,8 +160,17 @@ def submission_model(operation: Operation) -> type[SubmitOptions]:
     input_model = operation.request_model
     needs_input = any(field.is_required() for field in input_model.model_fields.values())
     field: Any = (input_model, ...) if needs_input else (input_model, {})
-    name = "".join(part.capitalize() for part in operation.name.replace("-", "_").split("_"))
-    return create_model(f"Submit{name}", __base__=SubmitOptions, input=field)
+    return create_model(f"Submit{_title(operation)}", __base__=SubmitOptions, input=field)
+
+
+def result_model(operation: Operation) -> type[JobResult]:
+    """The answer about an ended job of an operation: null unless it succeeded."""
+    kept: Any = (operation.result_type | None, None)
+    return create_model(f"{_title(operation)}Result", __base__=JobResult, result=kept)
+
+
+def _title(operation: Operation) -> str:
+    return "".join(part.capitalize() for part in re.split(r"[_.-]", operation.name))
 
 
 def operation_info(operation: Operation) -> OperationInfo:

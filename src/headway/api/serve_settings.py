@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 
 from headway.client.address import DEFAULT_PORT
 from headway.core.errors import ConfigError
@@ -43,6 +43,13 @@ class ServeSettings(SpecModel):
     retention: RetentionSettings = RetentionSettings()
     env_settable: tuple[str, ...] = SETTABLE
     body_bytes: int = Field(default=8 * 1024 * 1024, ge=1024)
+
+    @field_validator("lanes")
+    @classmethod
+    def _process_lanes(cls, lanes: dict[Lane, LaneOverride]) -> dict[Lane, LaneOverride]:
+        if Lane.INLINE in lanes:
+            raise ValueError("the size of the inline lane is inline_threads")
+        return lanes
 
     def worker(self) -> WorkerSettings:
         """The part that the worker process needs."""

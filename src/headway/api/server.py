@@ -9,10 +9,11 @@ import logging
 import random
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from headway.api.job_feed import JobFeed
 from headway.api.limits import Limits
 from headway.api.listening import listening_socket, url_of
 from headway.api.live import LiveJobs
@@ -35,6 +36,8 @@ from headway.store.sqlite.store import SqliteStore
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+    from headway.api.extension import Extension
+
 _LOG = logging.getLogger("headway.server")
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -45,13 +48,18 @@ class Server:
     Args:
         settings: How it is set up.
         on_ready: Told the URL and the worker's lanes once jobs are taken and run.
+        extensions: Add routes of their own.
     """
 
     def __init__(
-        self, settings: ServeSettings, on_ready: Callable[[str, WorkerStatus], None]
+        self,
+        settings: ServeSettings,
+        on_ready: Callable[[str, WorkerStatus], None],
+        extensions: Sequence[Extension] = (),
     ) -> None:
         self._settings = settings
         self._on_ready = on_ready
+        self._extensions = extensions
         self._clock: Clock = SystemClock()
         self._state_dir = StateDir(settings.state_dir)
         self._worker = WorkerProcess(settings.worker(), self._clock)
@@ -94,9 +102,11 @@ class Server:
         self._inline = InlineLane(host, registry, self._inline_settings())
         await self._inline.open()
         live = LiveJobs(host.store, host.doorbell, self._clock, self._limits.backup_poll_s)
-        app = self._app(host, registry, self._inline, live)
+        feed = JobFeed(host.store, host.doorbell, self._limits.backup_poll_s)
+        app = self._app(host, registry, self._inline, live, feed)
         await parts.enter_async_context(_answering(app, listening))
         parts.callback(live.stop)
+        parts.callback(feed.stop)
         await self._until_stopped(starting, url_of(listening))
 
     async def _host(self, parts: AsyncExitStack) -> LaneHost:
@@ -119,7 +129,12 @@ class Server:
         )
 
     def _app(
-        self, host: LaneHost, registry: Registry, inline: InlineLane, live: LiveJobs
+        self,
+        host: LaneHost,
+        registry: Registry,
+        inline: InlineLane,
+        live: LiveJobs,
+        feed: JobFeed,
     ) -> FastAPI:
         # Imported here: FastAPI takes longer than everything that stands above.
         from headway.api.app import Collaborators, create_app
@@ -133,6 +148,7 @@ class Server:
             doorbell=host.doorbell,
             state_dir=self._state_dir,
             live=live,
+            feed=feed,
             inline=inline,
             attempts_registry=host.metrics.registry,
             metrics=metrics,
@@ -141,6 +157,7 @@ class Server:
             environment=self._environment,
             worker_metrics=lambda: read_worker_metrics(self._state_dir),
             not_ready=self._not_ready,
+            extensions=self._extensions,
         )
         return create_app(parts)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import msgspec
 from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
@@ -17,6 +18,7 @@ from headway.core.retry import RetryPolicy
 from headway.dispatch.preconditions import check_precondition
 from headway.jobs.environment import EnvironmentPolicy
 from headway.jobs.operation import Operation
+from headway.jobs.precondition import Condition
 from headway.jobs.registry import Registry
 from headway.store.values import Idempotency, NewJob, Precondition
 
@@ -102,7 +104,7 @@ class Submissions:
         """
         operation, options = asked.operation, asked.options
         self._check_environment(asked)
-        self._check_config(asked)
+        config = self._checked_config(asked)
         return NewJob(
             operation=operation.name,
             lane=operation.lane.value,
@@ -111,7 +113,7 @@ class Submissions:
             not_before=_with_zone(asked),
             timeout_s=_shorter(options.timeout_s, operation.timeout_s),
             concurrency_key=options.concurrency_key or _own_key(asked),
-            preconditions=self._preconditions(asked),
+            preconditions=self._preconditions(asked, config),
             labels=options.labels,
             env=options.env,
             config_json=_JSON.dump_json(options.config).decode(),
@@ -130,21 +132,27 @@ class Submissions:
         except ConfigError as error:
             raise _refused(f"{asked.path}env", str(error)) from None
 
-    def _check_config(self, asked: Asked) -> None:
+    def _checked_config(self, asked: Asked) -> Any:
         try:
-            asked.operation.validate_config(asked.options.config)
+            return asked.operation.validate_config(asked.options.config)
         except ConfigError as error:
             raise _refused(f"{asked.path}config", str(error)) from None
         except ValidationError as error:
             raise _refused_fields(f"{asked.path}config", error) from None
 
-    def _preconditions(self, asked: Asked) -> tuple[Precondition, ...]:
-        return tuple(
-            self._precondition(spec, f"{asked.path}preconditions.{index}")
-            for index, spec in enumerate(asked.options.preconditions)
+    def _preconditions(self, asked: Asked, config: Any) -> tuple[Precondition, ...]:
+        """The operation's own, then the submitter's."""
+        own = asked.operation.conditions_for(asked.request, config)
+        named = asked.options.preconditions
+        return (
+            *(self._precondition(each, f"{asked.path}input") for each in own),
+            *(
+                self._precondition(spec, f"{asked.path}preconditions.{index}")
+                for index, spec in enumerate(named)
+            ),
         )
 
-    def _precondition(self, spec: PreconditionSpec, path: str) -> Precondition:
+    def _precondition(self, spec: PreconditionSpec | Condition, path: str) -> Precondition:
         try:
             check_precondition(self._registry, spec.name, spec.arguments)
         except ConfigError as error:

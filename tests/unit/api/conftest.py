@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from headway.api.app import Collaborators, create_app
+from headway.api.job_feed import JobFeed
 from headway.api.limits import Limits
 from headway.api.listening import listening_socket, url_of
 from headway.api.live import LiveJobs
@@ -100,13 +101,14 @@ async def running_api(directory: Path, limits: Limits) -> AsyncIterator[Api]:
     await store.open()
     await doorbell.open()
     live = LiveJobs(store, doorbell, clock, limits.backup_poll_s)
+    feed = JobFeed(store, doorbell, limits.backup_poll_s)
     registry = load_operations(str(OPERATIONS))
     metrics = AttemptMetrics("api")
     host = LaneHost(store, doorbell, state_dir, metrics, clock, random.Random(2))
     inline = InlineLane(host, registry, InlineSettings(limit=2))
     await inline.open()
     parts = Collaborators(
-        registry, store, doorbell, state_dir, live, inline, metrics.registry, limits=limits
+        registry, store, doorbell, state_dir, live, feed, inline, metrics.registry, limits=limits
     )
     listening = listening_socket("127.0.0.1", 0)
     url = url_of(listening)
@@ -116,6 +118,7 @@ async def running_api(directory: Path, limits: Limits) -> AsyncIterator[Api]:
     ):
         yield Api(http, url, store, doorbell, state_dir, live)
         live.stop()
+        feed.stop()
     await inline.close()
     await doorbell.close()
     await store.close()

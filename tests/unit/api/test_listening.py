@@ -1,0 +1,43 @@
+"""The socket of a server: loopback only, and free again at once."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import closing
+
+import pytest
+
+from headway.api.listening import listening_socket, loopback_address, url_of
+from headway.core.errors import ConfigError
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.1", "8.8.8.8", "169.254.169.254"])
+def test_other_addresses_are_refused_until_there_are_tokens(host: str) -> None:
+    with pytest.raises(ConfigError, match=f"will not listen on {host}.*ssh -L"):
+        loopback_address(host)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
+def test_loopback_is_accepted(host: str) -> None:
+    assert loopback_address(host).is_loopback
+
+
+def test_a_port_with_connections_of_a_dead_server_can_be_bound_again() -> None:
+    """Trap 19: the next start failed."""
+    first = listening_socket("127.0.0.1", 0)
+    port = first.getsockname()[1]
+    with closing(socket.create_connection(("127.0.0.1", port))) as client:
+        first.setblocking(True)
+        accepted, _ = first.accept()
+        accepted.close()  # the server's side closes first and is left in TIME_WAIT
+        first.close()
+        client.recv(1)
+    with closing(listening_socket("127.0.0.1", port)) as second:
+        assert url_of(second) == f"http://127.0.0.1:{port}"
+
+
+def test_a_port_that_is_taken_is_said_with_what_to_do() -> None:
+    with closing(listening_socket("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigError, match=f"port {port} of 127.0.0.1 is taken.*--port"):
+            listening_socket("127.0.0.1", port)
