@@ -25,7 +25,7 @@ class StateDir:
             ConfigError: it cannot be made or written.
         """
         try:
-            for part in (self.root, self.logs, self.artifacts, self.results, self.tmp, self.run):
+            for part in self._parts:
                 part.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise ConfigError(
@@ -34,6 +34,11 @@ class StateDir:
             ) from error
         if not os.access(self.root, os.W_OK | os.X_OK):
             raise ConfigError(f"the state directory {self.root} cannot be written")
+
+    @property
+    def _parts(self) -> tuple[Path, ...]:
+        kept = (self.logs, self.artifacts, self.results, self.work)
+        return (self.root, *kept, self.tmp, self.run)
 
     @property
     def database(self) -> Path:
@@ -61,6 +66,11 @@ class StateDir:
     def results(self) -> Path:
         """Results too large for the database."""
         return self.root / "results"
+
+    @property
+    def work(self) -> Path:
+        """Working directories that outlive attempts."""
+        return self.root / "work"
 
     @property
     def tmp(self) -> Path:
@@ -92,11 +102,18 @@ class StateDir:
         """What Headway itself says about one attempt."""
         return self.job_logs(job_id) / f"{attempt}.debug.log"
 
+    def attempt_progress(self, job_id: str, attempt: int) -> Path:
+        """The numbers that one attempt told of its progress, a line of JSON at a time."""
+        return self.job_logs(job_id) / f"{attempt}.progress.jsonl"
+
     def job_artifacts(self, job_id: str) -> Path:
         return self.artifacts / job_id
 
     def job_results(self, job_id: str) -> Path:
         return self.results / job_id
+
+    def job_work(self, job_id: str) -> Path:
+        return self.work / job_id
 
     def attempt_tmp(self, job_id: str, attempt: int) -> Path:
         return self.tmp / f"{job_id}-{attempt}"

@@ -40,6 +40,7 @@ from headway.jobs import invocation
 from headway.jobs.artifacts import Artifact, ArtifactDir
 from headway.jobs.context import AttemptPlace, JobContext, enter_job
 from headway.jobs.describe import describe, type_name
+from headway.jobs.job_dir import JobDir
 from headway.jobs.operation import Operation
 from headway.jobs.registry import Registry
 
@@ -171,6 +172,7 @@ class JobProcess:
             config=operation.validate_config(start.config),
             place=AttemptPlace(
                 temp_dir=Path(start.temp_dir),
+                job_dir=JobDir(Path(start.work_dir), start.attempt),
                 artifacts=ArtifactDir(Path(start.artifact_dir), start.artifact_limit_bytes),
                 env=environment,
                 log=debug_logger(start.job_id, Path(start.debug_log)),

@@ -126,6 +126,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     result_limit_bytes: int
     artifact_limit_bytes: int
     temp_dir: str
+    work_dir: str
     artifact_dir: str
     debug_log: str
     reuse: bool

@@ -232,6 +232,9 @@ class RunningAttempt:
         self._begin(process, pump, temp_dir)
         self._shop.sampler.watch(watched)
         ended = await self._until_over(process)
+        # From here the process may already run another attempt, which a late cancel of this one
+        # must not hit (trap 5).
+        self._process = None
         self._shop.sampler.forget(watched)
         kill = await self._leave_nothing(process, ended)
         log = await pump.finish()
@@ -276,6 +279,7 @@ class RunningAttempt:
             result_limit_bytes=plan.limits.result_bytes,
             artifact_limit_bytes=plan.limits.artifact_bytes,
             temp_dir=temp_dir,
+            work_dir=str(files.job_work(plan.job_id)),
             artifact_dir=f"{files.job_artifacts(plan.job_id)}/{plan.attempt}",
             debug_log=str(files.attempt_debug_log(plan.job_id, plan.attempt)),
             reuse=plan.lane is Lane.SHORT,

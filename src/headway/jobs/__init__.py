@@ -14,12 +14,13 @@ from headway.jobs.cancellation import JobCancelled
 from headway.jobs.context import JobContext, attempt_cache, current_job
 from headway.jobs.environment import EnvironmentPolicy
 from headway.jobs.operation import Operation, operation
-from headway.jobs.precondition import Precondition, precondition
+from headway.jobs.precondition import Condition, Precondition, precondition
 from headway.jobs.registry import Registry, load_operations
 from headway.jobs.retry import Retry
 
 __all__ = [
     "Artifact",
+    "Condition",
     "EnvironmentPolicy",
     "ErrorInfo",
     "JobCancelled",

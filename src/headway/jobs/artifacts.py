@@ -37,8 +37,14 @@ class ArtifactDir:
     path: Path
     limit_bytes: int
 
-    def add(self, name: str, source: Path | str | bytes, media_type: str | None) -> Artifact:
-        """Write `source` (a file to copy, or bytes) as `name`, whole or not at all.
+    def add(
+        self,
+        name: str,
+        source: Path | str | bytes,
+        media_type: str | None,
+        share: bool = False,
+    ) -> Artifact:
+        """Write `source` (a file to copy or to share, or bytes) as `name`, whole or not at all.
 
         Raises:
             ConfigError: the name is not allowed, the file is missing or too big.
@@ -54,7 +60,7 @@ class ArtifactDir:
         try:
             if isinstance(source, bytes):
                 partial.write_bytes(source)
-            else:
+            elif not (share and _linked(source, partial)):
                 shutil.copyfile(source, partial)
             size = partial.stat().st_size
             partial.replace(target)
@@ -77,6 +83,15 @@ def check_name(name: str) -> str:
             f"{MAX_DEPTH} parts separated by '/', each beginning with a letter, digit or '_'"
         )
     return name
+
+
+def _linked(source: Path | str, target: Path) -> bool:
+    """Give the file a second name; False where the file system cannot."""
+    try:
+        os.link(source, target, follow_symlinks=True)
+    except OSError:
+        return False
+    return True
 
 
 def _size(name: str, source: Path | str | bytes) -> int:

@@ -123,7 +123,12 @@ class JobContext:
         )
 
     def artifact(
-        self, name: str, source: Path | str | bytes, media_type: str | None = None
+        self,
+        name: str,
+        source: Path | str | bytes,
+        media_type: str | None = None,
+        *,
+        share: bool = False,
     ) -> Artifact:
         """Keep a file for the job's users.
 
@@ -131,11 +136,13 @@ class JobContext:
             name: Its name; parts may be separated by `/`.
             source: A file to copy, or the content.
             media_type: Guessed from the name when None.
+            share: Do not copy the file but let the artifact be the same file, where the file system
+                can: for big ones that nobody writes to any more.
 
         Raises:
             ConfigError: the name leads out of the artifacts, or the file is missing or too big.
         """
-        artifact = self.place.artifacts.add(name, source, media_type)
+        artifact = self.place.artifacts.add(name, source, media_type, share)
         self.sink.artifact(artifact)
         return artifact
 

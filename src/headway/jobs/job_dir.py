@@ -1,8 +1,8 @@
 """A job's working directory: it outlives attempts, and each attempt has it for itself.
 
-A later attempt begins with a copy of what the one before had written. It cannot share it: an attempt
-whose worker was paused past its lease may go on writing (trap 6). In its own, older copy it spoils
-nothing, and once the newer one is there, its directory is gone.
+A later attempt begins with a copy of what the one before had written. It cannot share it: an
+attempt whose worker was paused past its lease may go on writing (trap 6). In its own, older copy it
+spoils nothing, and once the newer one is there, its directory is gone.
 """
 
 from __future__ import annotations

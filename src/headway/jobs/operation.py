@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,6 +14,7 @@ from headway.core.errors import ConfigError
 from headway.core.retry import RetryPolicy
 from headway.core.states import Lane
 from headway.jobs.describe import type_name
+from headway.jobs.precondition import Condition
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, TypeAdapter
@@ -43,6 +44,8 @@ class Operation:
         cancel_on_disconnect: Inline lane: a client that hangs up cancels.
         concurrency_key: Jobs with the same key run one at a time: a text, or a function of the
             input.
+        conditions: What each job waits for before it runs, besides what its submitter names: a
+            function of the input and the configuration.
         memory_limit_bytes: For the whole process tree of an attempt.
         config: Model of the configuration overlay; None: the operation takes none.
     """
@@ -64,6 +67,7 @@ class Operation:
     keep_result: bool = True
     cancel_on_disconnect: bool = False
     concurrency_key: str | Callable[[Any], str] | None = None
+    conditions: Callable[[Any, Any], Sequence[Condition]] | None = None
     memory_limit_bytes: int | None = None
     config: type[BaseModel] | None = None
 
@@ -145,6 +149,10 @@ class Operation:
         """The key of a job with this validated input."""
         key = self.concurrency_key
         return key(request) if callable(key) else key
+
+    def conditions_for(self, request: Any, config: Any) -> tuple[Condition, ...]:
+        """What a job with this validated input and configuration waits for."""
+        return () if self.conditions is None else tuple(self.conditions(request, config))
 
     def validate_config(self, overlay: Mapping[str, Any]) -> Any:
         """The configuration of a job: the model's defaults under `overlay`.

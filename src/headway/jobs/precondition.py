@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from headway.core.errors import ConfigError
@@ -37,6 +37,20 @@ class Precondition:
             inspect.signature(self.check).bind(**parameters)
         except TypeError as error:
             raise ConfigError(f"precondition {self.name}: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What a job waits for: a precondition by name, with its arguments.
+
+    Attributes:
+        arguments: JSON values.
+        timeout_s: Seconds of waiting after which the job has failed; None: no limit.
+    """
+
+    name: str
+    arguments: dict[str, Any] = field(default_factory=dict)
+    timeout_s: float | None = None
 
 
 def precondition(*, name: str | None = None, interval_s: float = 1.0) -> Callable[[F], F]:

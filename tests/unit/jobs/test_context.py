@@ -28,6 +28,7 @@ from headway.jobs.artifacts import ArtifactDir, check_name
 from headway.jobs.cancellation import cancelled_as_job_cancelled
 from headway.jobs.context import AttemptPlace, enter_job
 from headway.jobs.describe import MAX_CAUSES, MAX_TEXT, describe
+from headway.jobs.job_dir import JobDir
 from headway.jobs.operation import MARK
 
 
@@ -54,7 +55,11 @@ def sink() -> Sink:
 @pytest.fixture
 def job(tmp_path: Path, sink: Sink) -> JobContext:
     place = AttemptPlace(
-        tmp_path, ArtifactDir(tmp_path / "artifacts", 100), {"A": "1"}, logging.Logger("job")
+        temp_dir=tmp_path,
+        job_dir=JobDir(tmp_path / "work", 1),
+        artifacts=ArtifactDir(tmp_path / "artifacts", 100),
+        env={"A": "1"},
+        log=logging.Logger("job"),
     )
     return JobContext("id", 1, "op", {}, {}, place, sink)
 
