@@ -91,6 +91,20 @@ class Progress(_Answer):
     numbers: dict[str, float] = {}
 
 
+class ProgressPoint(_Answer):
+    """Numbers that a job told at a moment, in seconds since the epoch."""
+
+    at_s: float
+    numbers: dict[str, float]
+
+
+class ProgressHistory(_Answer):
+    """What an attempt told of its progress over time, oldest first, thinned out."""
+
+    attempt: int
+    points: list[ProgressPoint]
+
+
 class JobError(_Answer):
     """Why an attempt failed, as data."""
 

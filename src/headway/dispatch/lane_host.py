@@ -47,5 +47,6 @@ class LaneHost:
             decider=Decider(self.rng, self.state_dir.root),
             metrics=self.metrics,
             clock=self.clock,
+            state_dir=self.state_dir,
             log_bytes=log_bytes,
         )
