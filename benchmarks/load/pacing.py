@@ -82,8 +82,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     asked = parser.parse_args()
     server = subprocess.Popen(
-        [sys.executable, "-m", "headway.sim", "--die-with-parent", "--ttft", "0.02"]
-        + ["--itl", "0.005"],
+        f"{sys.executable} -m headway.sim --die-with-parent --ttft 0.02 --itl 0.005".split(),
         stdout=subprocess.PIPE,
     )
     url = json.loads(server.stdout.readline())["url"]
@@ -104,7 +103,9 @@ def main():
     print("| sender | late p50 ms | late p99 ms | CPU s per 1,000 | sent |")
     print("|---|---|---|---|---|")
     for name, measured in rows.items():
-        p50, p99, cpu_s, sent = (statistics.median(column) for column in zip(*measured))
+        p50, p99, cpu_s, sent = (
+            statistics.median(column) for column in zip(*measured, strict=True)
+        )
         print(f"| {name} | {p50:.3f} | {p99:.3f} | {cpu_s:.2f} | {sent:.0f} |")
 
 

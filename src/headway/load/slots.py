@@ -190,9 +190,9 @@ class Slots:
         if self._queue.is_cut:
             self._cancel_from(following, now_ns)
             return
+        # Whoever takes next arms the alarm for it: this slot when it goes idle, or the alarm that
+        # is set already when this slot takes an arrival before it has rung.
         self._queue.add_ready(following)
-        if self._has_free_slot():
-            self._arm(now_ns)  # This slot may take other work; another must wake for this turn.
 
     def _cancel_from(self, turn: TurnRun, now_ns: int) -> None:
         conversation = turn.conversation

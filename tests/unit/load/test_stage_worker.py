@@ -201,6 +201,16 @@ async def test_a_cancelled_request_keeps_what_had_arrived(make_stage):
     assert record.done_ns >= record.sent_ns
 
 
+async def test_a_request_cancelled_before_its_slot_ran_a_step_is_recorded(make_stage):
+    """Trap 36: what was created during a cancel was neither cancelled nor recorded."""
+    stage = make_stage([1, 1])
+    stage.worker.take_grants(Grants(2, 0, 2))
+    await stage.worker.close()
+    records = stage.outbox.records
+    assert keys(records) == [(0, 0), (1, 0)]
+    assert {record.status for record in records} == {"cancelled"}
+
+
 async def test_the_grace_period_lets_requests_finish(make_stage):
     stage = make_stage([1], {(0, 0): "wait"})
     stage.worker.take_grants(Grants(2, 0, 1))

@@ -63,6 +63,13 @@ def test_consecutive_errors_join_over_reports():
     assert rule.evaluate(progress) is not None
 
 
+def test_errors_before_a_reports_first_success_end_the_row_of_the_report_before():
+    rule, progress = MaxConsecutiveErrors(5), StageProgress()
+    progress.add(1, errors(3))
+    progress.add(2, Counters(completed=1, errored=2, leading_errors=2, longest_errors=2))
+    assert rule.evaluate(progress) is not None
+
+
 def test_a_success_breaks_a_row_of_errors():
     rule, progress = MaxConsecutiveErrors(5), StageProgress()
     progress.add(1, errors(4))
