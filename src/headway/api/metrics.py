@@ -105,11 +105,14 @@ class _Collected:
 
 def _merge(merged: dict[str, Metric], families: Iterable[Metric], process: str) -> None:
     for family in families:
+        # When a series was created says nothing that the scraper does not know. In the worker's
+        # text such series are families of their own.
+        if family.name.endswith("_created"):
+            continue
         target = merged.setdefault(
             family.name, Metric(family.name, family.documentation, family.type, family.unit)
         )
         for sample in family.samples:
-            # When a series was created says nothing that the scraper does not know.
             if not sample.name.endswith("_created"):
                 labels = {**sample.labels, "process": process}
                 target.add_sample(sample.name, labels, sample.value, sample.timestamp)
