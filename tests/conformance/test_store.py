@@ -15,6 +15,7 @@ from headway.core.failure import ErrorInfo
 from headway.core.retry import RetryPolicy
 from headway.core.statedir import StateDir
 from headway.core.states import JobState, Outcome, WaitReason
+from headway.store.sqlite.schema import ensure_schema
 from headway.store.sqlite.store import SqliteStore
 from headway.store.store import Store
 from headway.store.values import (
@@ -53,12 +54,23 @@ def clock() -> ManualClock:
     return ManualClock(NOW, monotonic_ns=1_000_000_000_000)
 
 
+@pytest.fixture(scope="session")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A fresh database; migrating anew for each test takes most of its time."""
+    state_dir = StateDir(tmp_path_factory.mktemp("migrated"))
+    state_dir.create()
+    ensure_schema(state_dir.database, state_dir.writer_lock)
+    return state_dir.database.read_bytes()
+
+
 @pytest.fixture(params=["sqlite"])
 async def open_store(
-    request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock
+    request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock, migrated: bytes
 ) -> AsyncIterator[OpenStore]:
     """Opens the store under test; called again, as another process would open the same data."""
     opened: list[Store] = []
+    StateDir(tmp_path / "state").create()
+    StateDir(tmp_path / "state").database.write_bytes(migrated)
 
     async def open_one() -> Store:
         assert request.param == "sqlite"

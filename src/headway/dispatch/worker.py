@@ -35,6 +35,7 @@ from headway.dispatch.waiting_room import WaitingRoom
 from headway.dispatch.worker_settings import WorkerSettings
 from headway.execution.settings import SupervisorSettings
 from headway.execution.supervisor import Supervisor
+from headway.jobs.environment import INHERITED, EnvironmentPolicy
 from headway.jobs.registry import Registry, load_operations
 from headway.store.sqlite.store import SqliteStore
 from headway.store.values import RetentionRule
@@ -139,7 +140,9 @@ class Worker:
     def _supervisor_settings(self) -> SupervisorSettings:
         short = self.lane_sizes[Lane.SHORT]
         return SupervisorSettings(
-            modules=self.settings.operations, warm_processes=max(1, short.guaranteed)
+            modules=self.settings.operations,
+            warm_processes=max(1, short.guaranteed),
+            environment=EnvironmentPolicy(inherited=(*INHERITED, *self.settings.env_inherited)),
         )
 
     def _rescuing(self) -> Loop:

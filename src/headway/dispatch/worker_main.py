@@ -28,6 +28,10 @@ _log = logging.getLogger("headway.worker")
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _PARENT_FD = 0
+SWITCH_INTERVAL_S = 0.0001
+"""How long the event loop may keep the store's thread waiting for Python's lock. The thread needs
+it back after each of some dozen statements; with the default of 5 ms a busy loop made a claim and
+its ends four times slower (62 against 250 jobs a second, measured side by side)."""
 
 
 class StopRequests:
@@ -75,6 +79,7 @@ async def _main(settings: WorkerSettings, parent_fd: int | None) -> int:
     await worker.open()
     try:
         _set_title("headway: worker")
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
         gc.collect()
         gc.freeze()  # what was imported is never garbage; full collections need not look (trap 16)
         _announce({"ready": True, "pid": os.getpid(), "lanes": _lanes(worker)}, parent_fd)

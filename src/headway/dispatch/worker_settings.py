@@ -60,6 +60,7 @@ class WorkerSettings(SpecModel):
         burst_reserve_bytes: Memory that burst slots leave free; None: a tenth of what there is.
         burst_job_bytes: Memory that one more burst attempt is assumed to take.
         log_bytes: Size at which an attempt's log is cut; None: the default.
+        env_inherited: Variables of the server's environment that jobs may read, besides the usual.
         statistics_cron: When the host's statistics are gathered.
     """
 
@@ -73,6 +74,7 @@ class WorkerSettings(SpecModel):
     burst_job_bytes: int = Field(default=256 * MIB, gt=0)
     log_bytes: int | None = Field(default=None, gt=0)
     retention: RetentionSettings = RetentionSettings()
+    env_inherited: tuple[str, ...] = ()
     statistics_cron: str = "* * * * *"
 
     @model_validator(mode="after")

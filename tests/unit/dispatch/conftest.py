@@ -15,6 +15,7 @@ from headway.dispatch.doorbell import WORK, job_topic
 from headway.dispatch.lane_host import LaneHost
 from headway.dispatch.metrics import AttemptMetrics
 from headway.dispatch.unix_doorbell import UnixDoorbell
+from headway.store.sqlite.schema import ensure_schema
 from headway.store.sqlite.store import SqliteStore
 from headway.store.values import JobRow, NewJob
 
@@ -68,8 +69,19 @@ def state_dir(tmp_path: Path) -> StateDir:
     return StateDir(tmp_path / "state")
 
 
+@pytest.fixture(scope="session")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A fresh database; migrating anew for each test takes most of its time."""
+    state_dir = StateDir(tmp_path_factory.mktemp("migrated"))
+    state_dir.create()
+    ensure_schema(state_dir.database, state_dir.writer_lock)
+    return state_dir.database.read_bytes()
+
+
 @pytest.fixture
-async def store(state_dir: StateDir) -> AsyncIterator[SqliteStore]:
+async def store(state_dir: StateDir, migrated: bytes) -> AsyncIterator[SqliteStore]:
+    state_dir.create()
+    state_dir.database.write_bytes(migrated)
     store = SqliteStore(state_dir, SystemClock(), random.Random(1))
     await store.open()
     yield store

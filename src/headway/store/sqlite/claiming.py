@@ -32,7 +32,7 @@ def claim(
             lease_until_ns=until_ns,
             now_us=transaction.now_us,
         )
-        jobs = [_claimed(transaction, row, until_ns) for row in rows]
+        jobs = [_claimed(row, until_ns) for row in rows]
         # RETURNING gives no order; the queue's is priority, then sequence.
         claimed += sorted(jobs, key=lambda each: (-each.job.priority, each.job.sequence))
     return claimed
@@ -88,16 +88,14 @@ def claim_from(row: Row) -> Claim:
     return Claim(job_id=job_id, attempt=attempt, owner=owner)
 
 
-def _claimed(transaction: Transaction, row: Row, until_ns: int) -> ClaimedJob:
+def _claimed(row: Row, until_ns: int) -> ClaimedJob:
     job = job_from(row)
     assert job.owner is not None
-    payload = transaction.one("payload_by_sequence", sequence=job.sequence)
-    assert payload is not None
-    transaction.event(job.sequence, EventKind.CLAIMED, job.attempt, to_json({"owner": job.owner}))
+    waiting_since_us, input_json, terms_json = row[JOB_WIDTH:]
     return ClaimedJob(
         claim=Claim(job_id=job.id, attempt=job.attempt, owner=job.owner),
         job=job,
-        payload=payload_from(*payload),
+        payload=payload_from(input_json, terms_json),
         lease_until_ns=until_ns,
-        ready_at=time_from_us(row[JOB_WIDTH]),
+        ready_at=time_from_us(waiting_since_us),
     )

@@ -98,10 +98,6 @@ def end_job(transaction: Transaction, job: JobRow, finish: Finish) -> JobRow:
         now_us=transaction.now_us,
     )
     assert row is not None, "a terminal job was about to be overwritten"
-    transaction.change("count_end", operation=job.operation, outcome=finish.outcome)
-    transaction.event(
-        job.sequence, EventKind.ENDED, job.attempt, to_json({"outcome": finish.outcome})
-    )
     keys.admit(transaction, job.concurrency_key)
     return job_from(row)
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from headway.core.ids import JobIds
 from headway.core.states import WaitReason
-from headway.store.events import EventKind
 from headway.store.sqlite import keys
 from headway.store.sqlite.rows import job_from, labels_json, terms_json, us_from_time
 from headway.store.sqlite.transaction import Transaction
@@ -31,11 +30,7 @@ def submit(transaction: Transaction, ids: JobIds, jobs: Sequence[NewJob]) -> lis
     taken_in = [_take_in(transaction, ids, job) for job in jobs]
     for key in dict.fromkeys(job.concurrency_key for job in jobs):
         keys.admit(transaction, key)
-    # Read back only now: admission has decided which of them are locked.
-    return [
-        Submitted(job=_by_sequence(transaction, sequence), created=created)
-        for sequence, created in taken_in
-    ]
+    return [_admitted(transaction, submitted) for submitted in taken_in]
 
 
 def line_for(needs_preconditions: bool, concurrency_key: str | None) -> WaitReason:
@@ -45,31 +40,39 @@ def line_for(needs_preconditions: bool, concurrency_key: str | None) -> WaitReas
     return WaitReason.QUEUED if concurrency_key is None else WaitReason.LOCKED
 
 
-def _take_in(transaction: Transaction, ids: JobIds, job: NewJob) -> tuple[int, bool]:
-    """The job's sequence, and whether it is new."""
+def _take_in(transaction: Transaction, ids: JobIds, job: NewJob) -> Submitted:
     earlier = _earlier(transaction, job)
     if earlier is not None:
-        return earlier, False
-    return _insert(transaction, ids.new(transaction.now), job), True
+        return Submitted(job=earlier, created=False)
+    return Submitted(job=_insert(transaction, ids.new(transaction.now), job), created=True)
 
 
-def _earlier(transaction: Transaction, job: NewJob) -> int | None:
+def _admitted(transaction: Transaction, submitted: Submitted) -> Submitted:
+    """A job with a key as it is now: admission has decided whether it is locked."""
+    if submitted.job.concurrency_key is None:
+        return submitted
+    job = _by_sequence(transaction, submitted.job.sequence)
+    return Submitted(job=job, created=submitted.created)
+
+
+def _earlier(transaction: Transaction, job: NewJob) -> JobRow | None:
     if job.idempotency is None:
         return None
     found = transaction.one("find_idempotency", workspace=job.workspace, key=job.idempotency.key)
     if found is None:
         return None
     fingerprint, sequence = found
+    earlier = _by_sequence(transaction, sequence)
     if fingerprint != job.idempotency.fingerprint:
-        earlier = _by_sequence(transaction, sequence)
         raise Conflict(IdempotencyConflict(key=job.idempotency.key, job_id=earlier.id))
-    return int(sequence)
+    return earlier
 
 
-def _insert(transaction: Transaction, job_id: str, job: NewJob) -> int:
+def _insert(transaction: Transaction, job_id: str, job: NewJob) -> JobRow:
     inserted = transaction.one("insert_job", **_columns(transaction, job_id, job))
     assert inserted is not None
-    sequence: int = inserted[0]
+    row = job_from(inserted)
+    sequence = row.sequence
     transaction.change(
         "insert_payload",
         sequence=sequence,
@@ -86,8 +89,7 @@ def _insert(transaction: Transaction, job_id: str, job: NewJob) -> int:
             fingerprint=job.idempotency.fingerprint,
             sequence=sequence,
         )
-    transaction.event(sequence, EventKind.SUBMITTED)
-    return sequence
+    return row
 
 
 def _columns(transaction: Transaction, job_id: str, job: NewJob) -> dict[str, Any]:

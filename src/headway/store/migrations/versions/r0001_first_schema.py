@@ -176,8 +176,41 @@ INDEXES = (
 )
 
 
+# What belongs to every change of state is written by the change itself: no way of ending a job can
+# forget its event or its total. It is also faster: the calling thread gives up Python's lock at
+# each statement, and has to queue for it behind the event loop to go on.
+TRIGGERS = (
+    """
+    CREATE TRIGGER job_submitted AFTER INSERT ON jobs BEGIN
+        INSERT INTO events (sequence, number, at_us, kind, attempt, data_json)
+        VALUES (NEW.sequence, 1, NEW.created_at_us, 'submitted', 0, '{}');
+    END
+    """,
+    """
+    CREATE TRIGGER job_claimed AFTER UPDATE OF state ON jobs WHEN NEW.state = 'RUNNING' BEGIN
+        INSERT INTO events (sequence, number, at_us, kind, attempt, data_json)
+        SELECT NEW.sequence, coalesce(max(number), 0) + 1, NEW.started_at_us, 'claimed',
+               NEW.attempt, json_object('owner', NEW.owner)
+        FROM events WHERE sequence = NEW.sequence;
+    END
+    """,
+    """
+    CREATE TRIGGER job_ended AFTER UPDATE OF state ON jobs
+    WHEN OLD.ended_at_us IS NULL AND NEW.ended_at_us IS NOT NULL BEGIN
+        INSERT INTO events (sequence, number, at_us, kind, attempt, data_json)
+        SELECT NEW.sequence, coalesce(max(number), 0) + 1, NEW.ended_at_us, 'ended',
+               NEW.attempt, json_object('outcome', NEW.outcome)
+        FROM events WHERE sequence = NEW.sequence;
+        INSERT INTO ended_totals (operation, outcome, jobs)
+        VALUES (NEW.operation, NEW.outcome, 1)
+        ON CONFLICT (operation, outcome) DO UPDATE SET jobs = jobs + 1;
+    END
+    """,
+)
+
+
 def upgrade() -> None:
-    for statement in TABLES + INDEXES:
+    for statement in TABLES + INDEXES + TRIGGERS:
         op.execute(statement)
 
 

@@ -1,6 +1,7 @@
 -- name: end_job
 -- The end of a job. Callers have checked the fence in the same transaction; the state is checked
--- once more, because a terminal state must never be overwritten (trap 6).
+-- once more, because a terminal state must never be overwritten (trap 6). A trigger writes the event
+-- and the total.
 UPDATE jobs SET state = :state, outcome = :outcome, error_json = :error_json,
     wait_reason = NULL, wait_detail = NULL, run_at_us = NULL, owner = NULL, lease_until_ns = NULL,
     ended_at_us = :now_us, crashes = crashes + :crashed, kept_bytes = kept_bytes + :kept_bytes
@@ -27,11 +28,6 @@ INSERT INTO attempts (
 -- name: insert_result
 -- Written in the transaction that makes the job SUCCEEDED: never one without the other.
 INSERT INTO results (sequence, json, file) VALUES (:sequence, :json, :file);
-
--- name: count_end
--- Totals for metrics, so that nobody counts a million ended rows.
-INSERT INTO ended_totals (operation, outcome, jobs) VALUES (:operation, :outcome, 1)
-ON CONFLICT (operation, outcome) DO UPDATE SET jobs = jobs + 1;
 
 -- name: flag_cancel
 -- Durable intent; the worker acts on it. The first request's time stays.

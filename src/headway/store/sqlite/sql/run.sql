@@ -19,6 +19,8 @@ WHERE sequence = :sequence AND state = 'PENDING';
 -- name: claim
 -- The claim: one statement takes the head of a lane's queue and makes it RUNNING, so that no job can
 -- be out of the queue without being somebody's. INDEXED BY makes a planner that would scan an error.
+-- The payload comes along, because each further statement costs the thread its turn; a trigger writes
+-- the event.
 UPDATE jobs SET state = 'RUNNING', wait_reason = NULL, wait_detail = NULL, run_at_us = NULL,
     attempt = attempt + 1, owner = :owner, lease_until_ns = :lease_until_ns,
     started_at_us = :now_us, progress_json = NULL
@@ -27,7 +29,9 @@ WHERE sequence IN (
     WHERE state = 'PENDING' AND wait_reason = 'queued' AND lane = :lane
     ORDER BY priority DESC, sequence LIMIT :limit
 )
-RETURNING {job}, waiting_since_us;
+RETURNING {job}, waiting_since_us,
+    (SELECT input_json FROM payloads WHERE payloads.sequence = jobs.sequence),
+    (SELECT terms_json FROM payloads WHERE payloads.sequence = jobs.sequence);
 
 -- name: renew
 -- Fenced: only the attempt that is current, under the owner that claimed it.

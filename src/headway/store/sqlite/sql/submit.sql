@@ -1,6 +1,7 @@
 -- name: insert_job
 -- The row is the queue: once this is committed the job cannot be lost. A job with a concurrency key
--- enters as `locked`; `admit` then moves it to its key's head if it belongs there.
+-- enters as `locked`; `admit` then moves it to its key's head if it belongs there. A trigger writes
+-- the event.
 INSERT INTO jobs (
     id, operation, lane, workspace, created_by, state, wait_reason, wait_detail, waiting_since_us,
     run_at_us, needs_preconditions, priority, concurrency_key, timeout_s, labels_json, retry_of,
@@ -9,7 +10,7 @@ INSERT INTO jobs (
     :id, :operation, :lane, :workspace, :created_by, 'PENDING', :wait_reason, :wait_detail, :now_us,
     :run_at_us, :needs_preconditions, :priority, :concurrency_key, :timeout_s, :labels_json,
     :retry_of, :idempotency_key, :now_us, :kept_bytes
-) RETURNING sequence;
+) RETURNING {job};
 
 -- name: insert_payload
 -- Apart from the job's row, so that a claim or a renewal does not rewrite the input.
