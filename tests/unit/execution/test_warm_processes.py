@@ -158,3 +158,19 @@ async def test_memory_stays_flat_over_many_jobs(make_bench) -> None:
         last = await bench.run("echo", {"value": 1})
         assert first.pid == last.pid
         assert last.usage.peak_rss_bytes < first.usage.peak_rss_bytes + (2 << 20)
+
+
+async def test_a_cancel_at_the_end_of_an_attempt_does_not_hit_the_next(make_bench) -> None:
+    """Trap 5: between the end of a job and its result the process may have the next job."""
+    import asyncio
+
+    async with make_bench(warm_processes=1) as bench:
+        hit = 0
+        for _ in range(12):
+            ended, recorder = await bench.start("echo", {"value": 1})
+            await recorder.started.wait()
+            following = asyncio.ensure_future(bench.run("echo", {"value": 2}))
+            await asyncio.sleep(0)
+            await ended.cancel(grace_s=0)
+            hit += (await following).outcome is not Outcome.SUCCEEDED
+        assert hit == 0
