@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,8 @@ class ServeSettings(SpecModel):
         host: Loopback, as long as there are no access tokens.
         port: 0 takes any free one.
         inline_threads: Most threads of the inline lane.
+        env_inherited: Variables of the server's own environment that jobs may read, besides the
+            usual ones; names may end in `*`.
         env_settable: Environment variables that jobs may set; names may end in `*`.
         body_bytes: Largest request body.
     """
@@ -41,6 +43,7 @@ class ServeSettings(SpecModel):
     drain_grace_s: float = Field(default=5.0, ge=0)
     log_bytes: int | None = Field(default=None, gt=0)
     retention: RetentionSettings = RetentionSettings()
+    env_inherited: tuple[str, ...] = ()
     env_settable: tuple[str, ...] = SETTABLE
     body_bytes: int = Field(default=8 * 1024 * 1024, ge=1024)
 
@@ -62,15 +65,19 @@ class ServeSettings(SpecModel):
             drain_grace_s=self.drain_grace_s,
             log_bytes=self.log_bytes,
             retention=self.retention,
+            env_inherited=self.env_inherited,
         )
 
 
-def settings_from(config: Path | None, flags: Mapping[str, Any]) -> ServeSettings:
+def settings_from(
+    config: Path | None, flags: Mapping[str, Any], built_in: Sequence[str] = ()
+) -> ServeSettings:
     """The settings of a server: a file's, with the flags that were given laid over it.
 
     Args:
         config: A YAML file, or None.
         flags: Fields by name; None means that the flag was not given.
+        built_in: Operation modules that are offered besides those that are asked for.
 
     Raises:
         ConfigError: a field is wrong; the text names it.
@@ -78,8 +85,9 @@ def settings_from(config: Path | None, flags: Mapping[str, Any]) -> ServeSetting
     fields = {} if config is None else _fields_of(config)
     fields.update({name: value for name, value in flags.items() if value not in (None, (), {})})
     fields.setdefault("state_dir", default_state_dir(os.environ))
-    if isinstance(fields.get("operations"), list | tuple):
-        fields["operations"] = [_absolute(str(each)) for each in fields["operations"]]
+    asked = fields.setdefault("operations", [])
+    if isinstance(asked, list | tuple):
+        fields["operations"] = [*(_absolute(str(each)) for each in asked), *built_in]
     try:
         return ServeSettings.model_validate(fields)
     except ValidationError as error:

@@ -142,7 +142,7 @@ class Submissions:
 
     def _preconditions(self, asked: Asked, config: Any) -> tuple[Precondition, ...]:
         """The operation's own, then the submitter's."""
-        own = asked.operation.conditions_for(asked.request, config)
+        own = _own_conditions(asked, config)
         named = asked.options.preconditions
         return (
             *(self._precondition(each, f"{asked.path}input") for each in own),
@@ -213,6 +213,14 @@ def _own_key(asked: Asked) -> str | None:
         return asked.operation.concurrency_key_for(asked.request)
     except Exception as error:
         text = f"the operation cannot tell its concurrency key: {type(error).__name__}: {error}"
+        raise _refused(f"{asked.path}input", text) from error
+
+
+def _own_conditions(asked: Asked, config: Any) -> tuple[Condition, ...]:
+    try:
+        return asked.operation.conditions_for(asked.request, config)
+    except Exception as error:
+        text = f"the operation cannot tell its conditions: {type(error).__name__}: {error}"
         raise _refused(f"{asked.path}input", text) from error
 
 

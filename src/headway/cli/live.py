@@ -43,17 +43,6 @@ def format_rate(per_s: float | None) -> str:
     return "–" if per_s is None else f"{per_s:,.1f}/s"
 
 
-def fraction_done(snapshot: LiveSnapshot) -> float | None:
-    """How much of the stage is behind us (0 to 1), by whichever rule ends it first."""
-    shares = []
-    if snapshot.max_seconds:
-        shares.append(snapshot.elapsed_s / snapshot.max_seconds)
-    if snapshot.max_requests:
-        ended = snapshot.completed + snapshot.errored + snapshot.cancelled
-        shares.append(ended / snapshot.max_requests)
-    return min(1.0, max(shares)) if shares else None
-
-
 def load_of(snapshot: LiveSnapshot) -> str:
     """What the stage asks for: a rate, or a number of streams."""
     if snapshot.asked_rate_per_s is not None:
@@ -74,7 +63,7 @@ class StageView(Observer):
         self._print(Text.assemble(("run ", "dim"), run.run_id, (" in ", "dim"), str(path)))
 
     def stage_ended(self, result: StageResult) -> None:
-        self._print(Text(_ended_line(result)))
+        self._print(Text(result.sentence))
         if self._directory is None or result.offered > VERDICT_AT_ONCE_REQUESTS:
             return
         summary = stage_summary(self._directory, result.stage)
@@ -136,15 +125,6 @@ def _progress_line(snapshot: LiveSnapshot) -> str:
     )
 
 
-def _ended_line(result: StageResult) -> str:
-    line = (
-        f"stage {result.stage + 1} ({result.name}): {result.completed} completed, "
-        f"{result.errored} failed, {result.cancelled} cancelled in {result.elapsed_s:.1f} s; "
-        f"ended by {result.reason}"
-    )
-    return f"{line}: {result.detail}" if result.detail else line
-
-
 def _panel(snapshot: LiveSnapshot) -> RenderableType:
     rows: list[RenderableType] = [_head(snapshot), _numbers(snapshot)]
     if snapshot.top_error:
@@ -154,7 +134,7 @@ def _panel(snapshot: LiveSnapshot) -> RenderableType:
 
 def _head(snapshot: LiveSnapshot) -> RenderableType:
     head = Table.grid(padding=(0, 2))
-    done = fraction_done(snapshot)
+    done = snapshot.fraction_done
     bar = ProgressBar(total=1.0, completed=done or 0.0, width=28, pulse=done is None)
     name = Text.assemble(
         (f"stage {snapshot.stage + 1} of {snapshot.stages} ", "bold"), (snapshot.name, "bold cyan")

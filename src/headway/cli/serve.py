@@ -14,6 +14,9 @@ import click
 from headway.core.states import Lane
 
 if TYPE_CHECKING:
+    from fastapi import APIRouter
+
+    from headway.api.extension import ExtensionParts
     from headway.dispatch.worker_process import WorkerStatus
 
 
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     "--operations", multiple=True, metavar="MODULE|FILE.py",
     help="Where the operations are; repeatable.",
 )  # fmt: skip
+@click.option("--no-bench", is_flag=True, help="Do not offer load tests as jobs.")
 @click.option("--host", help="Loopback address to listen on.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), help="0 takes any.  [default: 8484]")
 @click.option(
@@ -39,8 +43,12 @@ if TYPE_CHECKING:
     "--config", type=click.Path(dir_okay=False, path_type=Path), envvar="HEADWAY_CONFIG",
     help="YAML file with these and more settings; flags go over it.",
 )  # fmt: skip
-def serve_command(config: Path | None, long: str | None, short: str | None, **flags: Any) -> None:
+def serve_command(
+    config: Path | None, long: str | None, short: str | None, no_bench: bool, **flags: Any
+) -> None:
     """Run the job server: submit jobs to it by REST, SDK or `headway submit`.
+
+    Load tests are jobs like others: `headway bench ... --server URL`.
 
     SIGTERM and Ctrl-C let running attempts finish or give them back; a second one ends at once.
     """
@@ -50,7 +58,7 @@ def serve_command(config: Path | None, long: str | None, short: str | None, **fl
     from headway.core.loops import event_loop_factory
 
     lanes = lane_overrides({Lane.LONG: long, Lane.SHORT: short})
-    settings = settings_from(config, {**flags, "lanes": lanes})
+    settings = settings_from(config, {**flags, "lanes": lanes}, built_in(no_bench))
     log_as_json()
     _set_title()
     # As `python -m` has it: a module beside the person who starts the server can be named.
@@ -60,10 +68,22 @@ def serve_command(config: Path | None, long: str | None, short: str | None, **fl
         click.echo(f"Headway is ready at {url} ({_lanes(worker.lanes)}; {settings.state_dir})")
 
     async def serve() -> None:
-        await Server(settings, ready).run()
+        await Server(settings, ready, [_dashboard]).run()
 
     with asyncio.Runner(loop_factory=event_loop_factory()) as runner:
         runner.run(serve())
+
+
+def built_in(no_bench: bool) -> tuple[str, ...]:
+    """The operation modules that a server offers out of the box."""
+    return () if no_bench else ("headway.operations.bench",)
+
+
+def _dashboard(parts: ExtensionParts) -> APIRouter:
+    # Imported late: the worker, in its own process, loads its modules meanwhile.
+    from headway.dashboard.extension import dashboard
+
+    return dashboard(parts)
 
 
 def _lanes(lanes: Mapping[str, Mapping[str, int]]) -> str:

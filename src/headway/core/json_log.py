@@ -14,7 +14,7 @@ _SECRET_TEXT = re.compile(
     r"(?i)\b(bearer\s+|(?:token|secret|password|passwd|api[_-]?key)\s*[=:]\s*)[^\s,;&\"']+"
 )
 # They tell at every start what they are made of.
-_CHATTY = ("alembic", "uvicorn")
+_CHATTY = ("alembic", "httpx", "uvicorn")
 REDACTED = "[redacted]"
 
 

@@ -8,7 +8,7 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from headway.core.errors import ConfigError
 from headway.core.retry import RetryPolicy
@@ -168,6 +168,10 @@ class Operation:
         return self.config.model_validate(dict(overlay))
 
 
+@overload
+def operation(function: F) -> F: ...
+@overload
+def operation(*, name: str | None = None, **options: Any) -> Callable[[F], F]: ...
 def operation(function: F | None = None, *, name: str | None = None, **options: Any) -> Any:
     """Mark a function as an operation; `load_operations` finds it in its module.
 

@@ -41,6 +41,17 @@ class LiveSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     lateness_p99_s: float | None = None
     top_error: str | None = None
 
+    @property
+    def fraction_done(self) -> float | None:
+        """How much of the stage is behind us (0 to 1), by whichever rule ends it first."""
+        shares = []
+        if self.max_seconds:
+            shares.append(self.elapsed_s / self.max_seconds)
+        if self.max_requests:
+            ended = self.completed + self.errored + self.cancelled
+            shares.append(ended / self.max_requests)
+        return min(1.0, max(shares)) if shares else None
+
 
 class Observer:
     """Override what you want to hear. Called on the event loop of the run: be quick.

@@ -32,6 +32,16 @@ class StageResult(msgspec.Struct, frozen=True, kw_only=True):
     """Requests completed a second, until sending ended."""
     workers_lost: int = 0
 
+    @property
+    def sentence(self) -> str:
+        """For people: how it ended, in one line."""
+        line = (
+            f"stage {self.stage + 1} ({self.name}): {self.completed} completed, "
+            f"{self.errored} failed, {self.cancelled} cancelled in {self.elapsed_s:.1f} s; "
+            f"ended by {self.reason}"
+        )
+        return f"{line}: {self.detail}" if self.detail else line
+
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """A run, from its directory's point of view: every stage here is recorded there."""

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from headway.backends.backend import TargetInfo
 from headway.backends.tokens import open_token_counter
 from headway.core.clock import Clock, SystemClock
 from headway.core.errors import ConfigError, HeadwayError
@@ -25,10 +26,11 @@ from headway.load.provenance import (
     target_provenance,
 )
 from headway.load.results import RunOutcome, RunResult, StageResult
+from headway.load.resume import Past, check_same_workload, read_past
 from headway.load.sizing import worker_count
 from headway.load.spec import FileInputSpec, RunSpec, TraceInputSpec
 from headway.load.stage_run import RunContext, StageRun
-from headway.load.stages import Planner, count_stages, plan_stages
+from headway.load.stages import Planner, count_needed, count_stages, plan_stages
 from headway.load.stop_rules import RuleFactory
 from headway.records.run_dir import RunDirectory, RunFile
 
@@ -43,6 +45,7 @@ class Run:
         run_dir: A directory without a run in it; made when absent.
         observer: Hears what happens.
         rules: More stop rules, each made anew for each stage.
+        resume: Go on with the run that the directory holds, when it holds one.
         deadlines: How long workers may take to start, and to be silent.
         clock: The host's clocks.
     """
@@ -53,6 +56,7 @@ class Run:
         run_dir: Path,
         observer: Observer | None = None,
         rules: Sequence[RuleFactory] = (),
+        resume: bool = False,
         deadlines: Deadlines | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -60,6 +64,8 @@ class Run:
         self._path = run_dir
         self._observer = observer or Observer()
         self._rules = tuple(rules)
+        self._resume = resume
+        self._past: Past | None = None
         self._deadlines = deadlines or Deadlines()
         self._clock = clock or SystemClock()
         self._run_id = secrets.token_hex(8)
@@ -92,8 +98,7 @@ class Run:
             WorkerLost: a worker died before the first stage.
         """
         self._path.mkdir(parents=True, exist_ok=True)
-        if (self._path / "run.json").exists():
-            raise ConfigError(f"{self._path} already holds a run; choose another --run-dir")
+        self._look_back()
         fleet = Fleet(self._path / "workers.log", self._deadlines, self._clock, self)
         workers = worker_count(self._spec, available_cpus())
         try:
@@ -106,9 +111,7 @@ class Run:
             target = await self._interruptible(barrier.reach())
             if target is None:
                 return self._result([], None)
-            run = self._run_file(recipe)
-            run.provenance |= {"target": target_provenance(target), "workers": workers}
-            await self._calibrate(run)
+            run = await self._begun(recipe, target, workers)
             return await self._run_stages(run, recipe, barrier)
         finally:
             await (fleet.kill() if self._aborted else fleet.close())
@@ -165,6 +168,24 @@ class Run:
             observe=self._observer.wants_requests,
         )
 
+    def _look_back(self) -> None:
+        if self._resume:
+            self._past = read_past(RunDirectory(self._path), self._spec)
+        elif (self._path / "run.json").exists():
+            raise ConfigError(f"{self._path} already holds a run; choose another --run-dir")
+        if self._past is not None:
+            self._run_id = self._past.run.run_id
+
+    async def _begun(self, recipe: Recipe, target: TargetInfo, workers: int) -> RunFile:
+        """What `run.json` says: as it stands there, or made now."""
+        if self._past is not None:
+            check_same_workload(self._past, recipe.workload_hash)
+            return self._past.run
+        run = self._run_file(recipe)
+        run.provenance |= {"target": target_provenance(target), "workers": workers}
+        await self._calibrate(run)
+        return run
+
     async def _calibrate(self, run: RunFile) -> None:
         if not self._spec.calibrate:
             return
@@ -185,20 +206,24 @@ class Run:
         )
 
     async def _run_stages(self, run: RunFile, recipe: Recipe, barrier: Barrier) -> RunResult:
-        directory = RunDirectory.create(self._path, run)
+        past = self._past
+        directory = RunDirectory(self._path) if past else RunDirectory.create(self._path, run)
         self._observer.run_started(run, self._path)
+        agenda = self._agenda()
         context = RunContext(
             spec=self._spec,
             recipe=recipe,
             barrier=barrier,
             journal=Journal(directory, self._observer),
             clock=self._clock,
-            stages=count_stages(self._spec),
+            stages=len(agenda) + (past.next_stage if past else 0),
             rules=self._rules,
         )
-        results: list[StageResult] = []
+        results = list(past.results) if past else []
         try:
-            await self._one_after_another(self._planners(recipe), context, results)
+            self._open_journal(context)
+            planners = self._planners(recipe)
+            await self._one_after_another(planners, agenda, context, results)
         except (HeadwayError, OSError) as error:
             return self._result(results, str(error))
         finally:
@@ -206,28 +231,50 @@ class Run:
             directory.close()
         return self._result(results, None)
 
+    def _agenda(self) -> list[int]:
+        """The steps of the load profile that are to be carried out."""
+        steps = count_stages(self._spec)
+        if self._past is None:
+            return list(range(steps))
+        return self._past.agenda(steps, count_needed(self._spec))
+
+    def _open_journal(self, context: RunContext) -> None:
+        notes = context.recipe.notes if self._past is None else (self._past.note(),)
+        for note in notes:
+            context.journal.event(note)
+
     def _planners(self, recipe: Recipe) -> Sequence[Planner]:
         is_trace = isinstance(self._spec.inputs, TraceInputSpec)
         trace_ns = offsets_ns(recipe) if is_trace else None
         return list(plan_stages(self._spec, recipe.conversations, trace_ns))
 
     async def _one_after_another(
-        self, planners: Sequence[Planner], context: RunContext, results: list[StageResult]
+        self,
+        planners: Sequence[Planner],
+        agenda: Sequence[int],
+        context: RunContext,
+        results: list[StageResult],
     ) -> None:
-        for note in context.recipe.notes:
-            context.journal.event(note)
-        for number, planner in enumerate(planners):
-            plan = planner(results)
+        first = self._past.next_stage if self._past else 0
+        for number, step in enumerate(agenda, first):
+            if self._is_stopped_by(results):
+                return
+            plan = planners[step](results)
             if plan is None or self._stop_asked:
                 return
+            if step != number:
+                plan = msgspec.structs.replace(plan, step=step)
             # Workers that died in the stage before are replaced: this is the next clean start.
             if await self._interruptible(context.barrier.reach()) is None:
                 return
             self._stage = StageRun(number, plan, context)
             results.append(await self._stage.run())
             self._stage = None
-            if results[-1].is_error_rule and self._spec.limits.stop_scope == "run":
-                return
+
+    def _is_stopped_by(self, results: Sequence[StageResult]) -> bool:
+        """Whether an error rule has ended the whole run."""
+        ended_by_rule = bool(results) and results[-1].is_error_rule
+        return ended_by_rule and self._spec.limits.stop_scope == "run"
 
     def _result(self, results: Sequence[StageResult], failure: str | None) -> RunResult:
         outcome: RunOutcome = "completed"
@@ -237,7 +284,7 @@ class Run:
             outcome = "aborted" if self._aborted else "interrupted"
         elif any(result.workers_lost for result in results):
             outcome = "worker_lost"
-        elif results and results[-1].is_error_rule and self._spec.limits.stop_scope == "run":
+        elif self._is_stopped_by(results):
             outcome = "stopped"
         return RunResult(
             run_id=self._run_id,

@@ -47,7 +47,14 @@ from headway.load.spec import RunSpec
 from headway.load.stages import StagePlan
 from headway.load.stop_rules import RuleFactory, Stop, StopRules, rules_for
 from headway.load.tally import StageTally
-from headway.records.record import Note, RequestRecord, StageEnded, StageStarted, WorkerDied
+from headway.records.record import (
+    Note,
+    RequestRecord,
+    StageCounts,
+    StageEnded,
+    StageStarted,
+    WorkerDied,
+)
 
 _TICK_S = 0.1
 _START_LEAD_S = 0.05
@@ -355,21 +362,21 @@ class StageRun:
         offered = self._ledger.ended + self._orphans.arrivals
         ended = self._ended_event(handout, offered)
         self._context.journal.event(ended)
-        progress = self._tally.progress
+        counts = ended.counts
         result = StageResult(
             stage=self._number,
             name=self._plan.name,
             profile=self._plan.profile,
             reason=ended.reason,
             detail=ended.detail,
-            is_error_rule=self._stop is not None and self._stop.is_error_rule,
+            is_error_rule=counts.is_error_rule,
             offered=offered,
-            completed=progress.completed,
-            errored=progress.errored,
-            cancelled=progress.cancelled,
+            completed=counts.completed,
+            errored=counts.errored,
+            cancelled=counts.cancelled,
             elapsed_s=elapsed_s,
-            achieved_per_s=self._tally.achieved_per_s,
-            workers_lost=self._tally.workers_lost,
+            achieved_per_s=counts.achieved_per_s,
+            workers_lost=counts.workers_lost,
         )
         self._context.journal.observer.progress(self._tally.snapshot(elapsed_s))
         self._context.journal.observer.stage_ended(result)
@@ -391,6 +398,18 @@ class StageRun:
             reason=reason,
             offered=offered,
             detail=detail,
+            counts=self._counts(),
+        )
+
+    def _counts(self) -> StageCounts:
+        progress = self._tally.progress
+        return StageCounts(
+            completed=progress.completed,
+            errored=progress.errored,
+            cancelled=progress.cancelled,
+            achieved_per_s=self._tally.achieved_per_s,
+            workers_lost=self._tally.workers_lost,
+            is_error_rule=self._stop is not None and self._stop.is_error_rule,
         )
 
     # --- parts ---------------------------------------------------------------------------------
@@ -429,6 +448,7 @@ class StageRun:
             workers=len(self._active),
             planned_warmup_s=self._spec.warmup_s,
             planned_cooldown_s=self._spec.cooldown_s,
+            step=self._plan.step,
         )
 
 

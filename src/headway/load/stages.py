@@ -54,6 +54,8 @@ class StagePlan(msgspec.Struct, frozen=True, kw_only=True):
     asked_rate_per_s: float | None = None
     natural_end: str = "max_requests"
     """Why the stage is over when `max_arrivals` were handed out."""
+    step: int | None = None
+    """As in `records.StageStarted.step`."""
 
 
 Planner = Callable[[Sequence[StageResult]], StagePlan | None]
@@ -93,6 +95,11 @@ def count_stages(spec: RunSpec) -> int:
     if isinstance(profile, StagesProfile):
         return sum(_count(stage.profile) for stage in profile.stages)
     return _count(profile)
+
+
+def count_needed(spec: RunSpec) -> int:
+    """How many of the first stages the others are planned from."""
+    return 2 if isinstance(spec.profile, SweepProfile) else 0
 
 
 def _count(profile: SingleProfile) -> int:

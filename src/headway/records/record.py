@@ -118,6 +118,21 @@ class StageStarted(msgspec.Struct, omit_defaults=True, kw_only=True, tag="stage_
     workers: int
     planned_warmup_s: float = 0.0
     planned_cooldown_s: float = 0.0
+    step: int | None = None
+    """Which of the load profile's stages this is, where a resumed run has numbered it otherwise."""
+
+
+class StageCounts(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What the scheduler counted of a stage; a resumed run plans its next stages by it."""
+
+    completed: int = 0
+    errored: int = 0
+    cancelled: int = 0
+    achieved_per_s: float = 0.0
+    """Requests completed a second, until sending ended."""
+    workers_lost: int = 0
+    is_error_rule: bool = False
+    """Whether a rule about errors ended it."""
 
 
 class StageEnded(msgspec.Struct, omit_defaults=True, kw_only=True, tag="stage_ended"):
@@ -134,6 +149,7 @@ class StageEnded(msgspec.Struct, omit_defaults=True, kw_only=True, tag="stage_en
     offered: int
     """Arrivals whose due time came before sending ended."""
     detail: str | None = None
+    counts: StageCounts = StageCounts()
 
 
 class WorkerDied(msgspec.Struct, omit_defaults=True, kw_only=True, tag="worker_died"):

@@ -1,0 +1,27 @@
+"""The operation `bench`: a load test as a durable job. `headway serve` offers it out of the box."""
+
+from __future__ import annotations
+
+from headway.jobs import JobContext, operation
+from headway.load.spec import RunSpec
+from headway.operations.result import BenchResult
+from headway.operations.target import BenchSettings, target_conditions, target_key
+
+
+@operation(
+    lane="long",
+    # Running it again does no harm: whole stages are kept, and the run goes on behind them.
+    retryable=True,
+    max_attempts=10,
+    # Requests in flight may end, then the report is written: see `bench_run.STOP_S`.
+    grace_s=60.0,
+    concurrency_key=target_key,
+    conditions=target_conditions,
+    config=BenchSettings,
+)
+async def bench(job: JobContext, spec: RunSpec) -> BenchResult:
+    """Load-test a target; one run at a time for each."""
+    # Here, because the forkserver would carry the scheduler and the reports in every process.
+    from headway.operations.bench_run import BenchRun
+
+    return await BenchRun(job, spec).execute()
