@@ -29,7 +29,7 @@ from headway.dispatch.metrics import AttemptMetrics
 from headway.dispatch.metrics_socket import read_worker_metrics
 from headway.dispatch.unix_doorbell import UnixDoorbell
 from headway.dispatch.worker_process import WorkerProcess, WorkerStatus
-from headway.jobs.environment import EnvironmentPolicy
+from headway.jobs.environment import INHERITED, EnvironmentPolicy
 from headway.jobs.registry import Registry, load_operations
 from headway.store.sqlite.store import SqliteStore
 
@@ -65,7 +65,9 @@ class Server:
         self._worker = WorkerProcess(settings.worker(), self._clock)
         self._inline: InlineLane | None = None
         self._limits = Limits(body_bytes=settings.body_bytes)
-        self._environment = EnvironmentPolicy(settable=settings.env_settable)
+        self._environment = EnvironmentPolicy(
+            inherited=(*INHERITED, *settings.env_inherited), settable=settings.env_settable
+        )
         self._stop_asked = asyncio.Event()
         self._stop_now = asyncio.Event()
 
@@ -94,11 +96,12 @@ class Server:
         (self._stop_now if self._stop_asked.is_set() else self._stop_asked).set()
 
     async def _serve(self, parts: AsyncExitStack, listening: socket.socket) -> None:
+        # First, because a module that cannot be loaded is then said in one sentence, by one process.
+        registry = load_operations(*self._settings.operations)
         host = await self._host(parts)
         # The worker loads its modules in its own process while this one loads the web framework.
         starting = await parts.enter_async_context(_background(self._worker.start()))
         parts.push_async_callback(self._drain)
-        registry = load_operations(*self._settings.operations)
         self._inline = InlineLane(host, registry, self._inline_settings())
         await self._inline.open()
         live = LiveJobs(host.store, host.doorbell, self._clock, self._limits.backup_poll_s)
