@@ -21,7 +21,7 @@ class Markup(str):
 Child = str | int | None | Iterable["Child"]
 
 
-def tag(name: str, *children: Child, **attributes: str | float | bool | None) -> Markup:
+def tag(name: str, /, *children: Child, **attributes: str | float | bool | None) -> Markup:
     """One element.
 
     Args:

@@ -1,0 +1,12 @@
+// The list of jobs: whenever a job changed, the list is asked for again.
+import { refresher } from "./regions.js";
+import { follow } from "./stream.js";
+
+export function followJobs(main) {
+  const refresh = refresher(400);
+  const start = main.dataset.position;
+  follow((lastId) => `${main.dataset.stream}?since=${encodeURIComponent(lastId || start)}`, {
+    job: refresh,
+    reset: refresh,
+  });
+}
