@@ -79,9 +79,15 @@ async def test_whatever_happens_each_attempt_ends_by_rule(tmp_path, means) -> No
         forkserver = supervisor.forkserver_pid
         await asyncio.gather(*(slotted(number) for number in range(ATTEMPTS)))
         assert supervisor.statistics()["running"] == 0
-        left = {facts.pid for facts in descendants(forkserver, read_processes())}
-        known = {process.pid for process in supervisor._factory.processes}
-        assert left <= known, "an orphan"
+
+        def orphans() -> set[int]:
+            left = {facts.pid for facts in descendants(forkserver, read_processes())}
+            return left - {process.pid for process in supervisor._factory.processes}
+
+        async with asyncio.timeout(10):
+            # A spare that was forked this moment is not known to the supervisor yet.
+            while orphans():  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
         assert [path for path in state_dir.tmp.rglob("*") if path.is_file()] == []
         assert sum(seen.values()) == ATTEMPTS
         assert len({outcome for _, outcome in seen}) >= 3, "the soak does what it says"

@@ -93,7 +93,9 @@ class ProcessFactory:
     def bury(self, process: JobProcessHandle) -> None:
         """Forget a dead process and remove its group."""
         self._processes.pop(process.pid, None)
-        if process.cgroup is not None and not process.cgroup.remove():
+        removed = process.cgroup is None or process.cgroup.remove()
+        # At the close everything is killed and removed together.
+        if not removed and process.cgroup is not None and not self._closing:
             log.warning("the cgroup %s is not empty after its job", process.cgroup.path)
 
     @property

@@ -128,9 +128,12 @@ async def test_a_tree_that_forks_while_it_is_killed_dies_whole(make_bench, tools
         assert left == []
         children = f"/proc/{bench.supervisor.forkserver_pid}/stat"
         assert os.path.exists(children)
-        assert tree_of(bench.supervisor.forkserver_pid, tools) <= {
-            process.pid for process in bench.supervisor._factory.processes
-        }
+        await tools.eventually(
+            lambda: (
+                tree_of(bench.supervisor.forkserver_pid, tools)
+                <= {process.pid for process in bench.supervisor._factory.processes}
+            )
+        )
 
 
 def tree_of(pid, tools) -> set[int]:
