@@ -20,6 +20,7 @@ from headway.core.errors import ConfigError, TargetError
 from headway.load import Run, RunSpec
 from headway.load.fleet import Deadlines
 from headway.load.observer import Observer
+from headway.load.preparing import prepare_inputs
 from headway.records.record import StageEnded, WorkerDied
 from headway.records.run_dir import RunDirectory
 
@@ -173,20 +174,28 @@ async def test_a_stopped_worker_is_noticed_by_its_silence(tmp_path):
     assert died.cause == "silent for 2 s"
 
 
+def rows(path, count):
+    """A file of prompts: it is sent as it is, so the target is not asked to count tokens."""
+    lines = [json.dumps({"prompt": f"row {number}"}) + "\n" for number in range(count)]
+    path.write_text("".join(lines))
+    return {"kind": "file", "path": str(path)}
+
+
 async def test_a_silent_server_does_not_outlive_max_seconds(tmp_path, sim):
     """Trap 32: 2 s became 8 s, and a silent server was never stopped; L8."""
     server = sim(fault="stall:at=0")
     run = Run(
         spec(
             {"kind": "concurrent", "streams": [4]},
+            inputs=rows(tmp_path / "rows.jsonl", 100),
             url=server.url,
             backend={"kind": "openai-chat"},
             limits={"max_seconds": 1.0, "grace_s": 0.5},
         ),
-        tmp_path,
+        tmp_path / "run",
     )
     result = await execute(run)
-    records, _ = contents(tmp_path)
+    records, _ = contents(tmp_path / "run")
     assert result.stages[0].reason == "max_seconds"
     assert result.stages[0].elapsed_s < 6
     assert [record.status for record in records] == ["cancelled"] * 4
@@ -256,12 +265,28 @@ async def test_error_rules_end_a_stage_and_with_scope_run_the_run(tmp_path, sim)
 
 async def test_a_target_that_cannot_be_reached_is_an_error_before_anything_starts(tmp_path):
     """L1: a worker that cannot work says why, with its traceback."""
-    run = Run(spec({"kind": "synchronous"}, backend={"kind": "openai-chat"}, workers=2), tmp_path)
+    run = Run(
+        spec(
+            {"kind": "synchronous"},
+            backend={"kind": "openai-chat"},
+            inputs=rows(tmp_path / "rows.jsonl", 3),
+            workers=2,
+        ),
+        tmp_path / "run",
+    )
     with pytest.raises(TargetError) as caught:
         await execute(run)
     assert any("In the worker" in note for note in caught.value.__notes__)
     assert workers_of(os.getpid()) == []
-    assert not (tmp_path / "run.json").exists()
+    assert not (tmp_path / "run" / "run.json").exists()
+
+
+async def test_a_target_that_never_counts_tokens_does_not_keep_a_run_from_starting(tmp_path, sim):
+    """Trap 51, L8: the probes have a deadline; then the text is counted in words, and said so."""
+    server = sim(fault="stall:at=0")
+    asked = spec({"kind": "synchronous"}, url=server.url, backend={"kind": "openai-chat"})
+    recipe = await asyncio.wait_for(prepare_inputs(asked, tmp_path, deadline_s=1.0), DEADLINE_S)
+    assert any("within 1 s" in note.text for note in recipe.notes)
 
 
 async def test_an_empty_input_is_an_error_before_anything_starts(tmp_path):
@@ -279,14 +304,13 @@ async def test_an_empty_input_is_an_error_before_anything_starts(tmp_path):
 
 async def test_inputs_that_end_end_the_stage(tmp_path):
     """L7, trap 32: requests exhausted, found by a worker or known before, on both loops."""
-    rows = tmp_path / "rows.jsonl"
-    rows.write_text("".join(json.dumps({"prompt": f"row {n}"}) + "\n" for n in range(7)))
+    inputs = rows(tmp_path / "rows.jsonl", 7)
     for name, profile in (
         ("closed", {"kind": "concurrent", "streams": [3]}),
         ("open", {"kind": "constant", "rate": [100]}),
     ):
         run = Run(
-            spec(profile, inputs={"kind": "file", "path": str(rows)}, workers=2),
+            spec(profile, inputs=inputs, workers=2),
             tmp_path / name,
         )
         result = await execute(run)

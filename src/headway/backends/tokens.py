@@ -117,10 +117,10 @@ async def open_token_counter(target: TargetSpec, backend: BackendSpec) -> TokenC
         return None
     unstreamed = backend.model_copy(update={"stream": False})
     asking = create_openai(unstreamed, target)
+    endpoint = Endpoint(target)
     try:
         await asking.startup()
         model = (await asking.validate()).model
-        endpoint = Endpoint(target)
         is_chat = backend.kind in ("openai-chat", "openai-responses")
         tokenize = TokenizeCounter(endpoint, model, is_chat)
         usage = UsageCounter(asking)
@@ -128,6 +128,7 @@ async def open_token_counter(target: TargetSpec, backend: BackendSpec) -> TokenC
         chosen = await _choose(tokenize, usage)
     except BaseException:
         await asking.shutdown()
+        await endpoint.shutdown()
         raise
     for counter in (tokenize, usage):
         if counter is not chosen:

@@ -11,14 +11,14 @@ from typing import Any, TypeVar
 import msgspec
 
 from headway.backends.backend import TargetInfo
-from headway.backends.tokens import open_token_counter
 from headway.core.clock import Clock, SystemClock
 from headway.core.errors import ConfigError, HeadwayError
 from headway.load.fleet import Barrier, Deadlines, Fleet, RunSetup, WorkerProcess
-from headway.load.inputs import Recipe, offsets_ns, prepare
+from headway.load.inputs import Recipe, offsets_ns
 from headway.load.journal import Journal
 from headway.load.messages import FromWorker
 from headway.load.observer import Observer
+from headway.load.preparing import prepare_inputs
 from headway.load.provenance import (
     available_cpus,
     provenance,
@@ -28,7 +28,7 @@ from headway.load.provenance import (
 from headway.load.results import RunOutcome, RunResult, StageResult
 from headway.load.resume import Past, check_same_workload, read_past
 from headway.load.sizing import worker_count
-from headway.load.spec import FileInputSpec, RunSpec, TraceInputSpec
+from headway.load.spec import RunSpec, TraceInputSpec
 from headway.load.stage_run import RunContext, StageRun
 from headway.load.stages import Planner, count_needed, count_stages, plan_stages
 from headway.load.stop_rules import RuleFactory
@@ -150,16 +150,8 @@ class Run:
         return self._stop_asked
 
     async def _prepare_inputs(self) -> Recipe:
-        spec = self._spec
         self._observer.phase("preparing inputs")
-        counter = None
-        if not isinstance(spec.inputs, FileInputSpec):  # Files are sent as they are.
-            counter = await open_token_counter(spec.target, spec.backend)
-        try:
-            return await prepare(spec.inputs, spec.backend, spec.seed, self._path, counter)
-        finally:
-            if counter is not None:
-                await counter.close()
+        return await prepare_inputs(self._spec, self._path)
 
     def _setup(self, recipe: Recipe) -> RunSetup:
         return RunSetup(
