@@ -20,6 +20,14 @@ class ExitCode(IntEnum):
     """The load was sent and not one request completed."""
     INVALID_MEASUREMENT = 5
     """The run ended, but the verdict of at least one stage is not VALID."""
+    OBJECTIVE_MISSED = 6
+    """A gate's objective is not met."""
+    REGRESSION = 7
+    """A gate's run is worse than its baseline by more than it may be."""
+    CANNOT_TELL = 8
+    """A strict gate cannot tell whether there is a regression."""
+    NOT_COMPARABLE = 9
+    """Two runs differ in more than the target, and that was not allowed."""
     JOB_FAILED = 10
     JOB_CANCELLED = 11
     NOT_FOUND = 12

@@ -70,6 +70,16 @@ def goodput(offered: Columns, objectives: ObjectiveSpec, window: MeasuredWindow)
     )
 
 
+def good_dues_ns(offered: Columns, objectives: ObjectiveSpec) -> list[int]:
+    """When the good ones among the offered requests were due."""
+    tallies = [
+        _Tally(name, limit) for name, limit in objectives.model_dump(exclude_none=True).items()
+    ]
+    values = _values(offered, [tally.name for tally in tallies])
+    completed = offered.completed().due
+    return [due for due, known in zip(completed, values, strict=True) if _is_good(known, tallies)]
+
+
 def _is_good(values: dict[str, float | None], tallies: list[_Tally]) -> bool:
     verdicts = [tally.judge(values[tally.name]) for tally in tallies]
     return all(verdicts)

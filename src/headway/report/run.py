@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
@@ -17,6 +18,15 @@ from headway.report.stage_data import StageData
 from headway.report.verdict import overall
 
 
+@dataclass(frozen=True)
+class MeasuredRun:
+    """A run's report, and what its stages were made from."""
+
+    report: Report
+    stages: dict[int, StageData]
+    objectives: ObjectiveSpec
+
+
 def build(directory: RunDirectory) -> Report:
     """Make the whole report of a run, finished or not.
 
@@ -24,13 +34,22 @@ def build(directory: RunDirectory) -> Report:
         ConfigError: it is not a run directory.
         InputError: a file in it is damaged; the text names the line.
     """
+    return measure(directory).report
+
+
+def measure(directory: RunDirectory) -> MeasuredRun:
+    """Make a run's report and keep the columns of its stages, for statistics across runs.
+
+    Raises:
+        ConfigError, InputError: as `build`.
+    """
     run = directory.read_run()
     stages, deaths, notes = _read_events(directory)
     for record in directory.records():
         stages[record.stage].add(record)
     context = _context(run)
     reports = [stage_report(stages[number], context) for number in sorted(stages)]
-    return Report(
+    report = Report(
         run=_run_info(run),
         verdict=overall(stage.verdict.word for stage in reports),
         complete=bool(reports) and not any(stage.partial for stage in reports),
@@ -47,6 +66,7 @@ def build(directory: RunDirectory) -> Report:
         ],
         notes=[RunNote(topic=note.topic, text=note.text, data=note.data) for note in notes],
     )
+    return MeasuredRun(report, stages, context.objectives)
 
 
 def stage_summary(directory: RunDirectory, stage: int) -> StageReport:

@@ -65,17 +65,21 @@ def stage_report(data: StageData, context: RunContext) -> StageReport:
     return _StageNumbers(data, context).report()
 
 
+def measured_part(data: StageData) -> tuple[MeasuredWindow, Columns]:
+    """A flushed stage's window, and the requests that were due in it."""
+    window = measured_window(data.started, data.ended, data.columns)
+    last_due = last_due_ns(data.started, data.ended)
+    end = window.end_ns if last_due is None else last_due
+    return window, data.columns.only(window.start_ns <= due <= end for due in data.columns.due)
+
+
 class _StageNumbers:
     """Derives a stage's report from its collected data."""
 
     def __init__(self, data: StageData, context: RunContext) -> None:
         self._data = data
         self._context = context
-        self._window = measured_window(data.started, data.ended, data.columns)
-        last_due = last_due_ns(data.started, data.ended)
-        end = self._window.end_ns if last_due is None else last_due
-        start = self._window.start_ns
-        self._offered = data.columns.only(start <= due <= end for due in data.columns.due)
+        self._window, self._offered = measured_part(data)
         self._completed = self._offered.completed()
         self._end_ns = data.ended.at_ns if data.ended else data.columns.latest_ns()
         self._in_flight = InFlight(data.columns, self._end_ns)
