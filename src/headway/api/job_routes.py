@@ -8,6 +8,7 @@ import anyio
 import msgspec
 from fastapi import APIRouter, Path, Query, Request, Response
 
+from headway.api.estimate import estimated_start
 from headway.api.idempotency import IdempotencyKey
 from headway.api.identity import Caller
 from headway.api.job_access import JobAccess, result_response
@@ -145,7 +146,8 @@ class JobRoutes:
         why = await self._access.store.why(row.id)
         if why is None:
             raise Refusal(404, f"there is no job {job_id!r}")
-        return why_view(row.id, why)
+        estimate = await estimated_start(self._access.store, why, self._clock.now())
+        return why_view(row.id, why, estimate)
 
     async def trace(self, caller: Caller, job_id: JobReference) -> TraceDocument:
         """The phases of the job's attempts, in the trace-event format that browsers display."""

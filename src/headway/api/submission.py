@@ -219,6 +219,8 @@ def _own_key(asked: Asked) -> str | None:
 def _own_conditions(asked: Asked, config: Any) -> tuple[Condition, ...]:
     try:
         return asked.operation.conditions_for(asked.request, config)
+    except ConfigError as error:
+        raise _refused(f"{asked.path}input", str(error)) from None
     except Exception as error:
         text = f"the operation cannot tell its conditions: {type(error).__name__}: {error}"
         raise _refused(f"{asked.path}input", text) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 
 from headway.client.models import Event, Job, JobError, Progress, Why
 from headway.core.failure import ErrorInfo
@@ -64,7 +65,7 @@ def event_view(event: values.Event) -> Event:
     )
 
 
-def why_view(job_id: str, why: values.Why) -> Why:
+def why_view(job_id: str, why: values.Why, estimated_start: datetime | None = None) -> Why:
     return Why(
         job_id=job_id,
         state=why.state,
@@ -73,4 +74,5 @@ def why_view(job_id: str, why: values.Why) -> Why:
         position=why.position,
         holders=list(why.holders),
         until=why.until,
+        estimated_start=estimated_start,
     )

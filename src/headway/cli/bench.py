@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import secrets
 import signal
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,17 +13,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headway.cli.bench_options import bench_options
+from headway.cli.bench_outcome import BenchOutput, classify, console_of, show_report
+from headway.cli.durations import parse_duration_s
 from headway.cli.exit_codes import ExitCode
 from headway.cli.spec_options import SectionedCommand, overlay, read_spec_file, spec_values
 from headway.core.clock import SystemClock
 from headway.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from headway.load import Observer, Run, RunResult
     from headway.load.spec import RunSpec
-    from headway.report.model import Report, StageReport
 
 _EXAMPLES = """
 headway bench http://localhost:8000
@@ -48,26 +46,46 @@ headway bench http://localhost:8000 --profile constant --rate 200 --max-requests
 def bench_command(ctx: click.Context, /, source: Sequence[str], **options: Any) -> int:
     """Load-test the target at URL, or what RUN.YAML describes; flags win over the file.
 
+    With --server the run is a job of that server: it waits for its turn at the target, survives
+    this terminal, and leaves the same run directory here.
+
     With a URL alone the model is discovered and the load swept from one request at a time to
     saturation, with prompts of 256 tokens and replies of at most 128.
     """
     from headway.cli.bench_spec import build_spec
 
+    output = BenchOutput(as_json=options["json_"], quiet=options["quiet"])
+    run_dir = Path(options["run_dir"] or options["resume"] or _default_run_dir())
+    server = None if options["local"] else options["server"]
+    if options["attach"]:
+        from headway.cli.bench_remote import attach
+
+        return attach(server, options["attach"], run_dir, output)
     from_file, url = _read_sources(source)
+    if options["resume"]:
+        from_file = overlay(_spec_of_run(run_dir), from_file)
     flags = spec_values(ctx) | ({"target.url": url} if url else {})
     spec = build_spec(from_file, flags, ctx.command.params)
-    run_dir = Path(options["run_dir"] or _default_run_dir())
-    return run_bench(spec, run_dir, as_json=options["json_"], quiet=options["quiet"])
+    if options["resume"]:
+        _check_secrets(spec)
+    if server is None or options["resume"]:
+        return run_bench(spec, run_dir, output, resume=bool(options["resume"]))
+    from headway.cli.bench_remote import Wishes, submit
+
+    wishes = Wishes(_optional_s(options["target_wait"]), detach=options["detach"])
+    return submit(server, spec, wishes, run_dir, output)
 
 
-def run_bench(spec: RunSpec, run_dir: Path, *, as_json: bool, quiet: bool) -> ExitCode:
+def run_bench(
+    spec: RunSpec, run_dir: Path, output: BenchOutput, *, resume: bool = False
+) -> ExitCode:
     """Run `spec`, write its reports, print what was asked for.
 
     Args:
         spec: What to do.
-        run_dir: Where the run is kept; must not hold one.
-        as_json: Print report.json to standard output, instead of the table.
-        quiet: Neither live view nor table.
+        run_dir: Where the run is kept; must not hold one, unless it is resumed.
+        output: What to print.
+        resume: Go on with the run that `run_dir` holds.
 
     Returns:
         How the command ends.
@@ -75,36 +93,21 @@ def run_bench(spec: RunSpec, run_dir: Path, *, as_json: bool, quiet: bool) -> Ex
     from headway import report
     from headway.records.run_dir import RunDirectory
 
-    result = asyncio.run(_execute(spec, run_dir, quiet=quiet))
+    result = asyncio.run(_execute(spec, run_dir, resume=resume, quiet=output.quiet))
     directory = RunDirectory(run_dir)
     built = report.build(directory)
     report.write_reports(directory, built)
-    if as_json:
-        sys.stdout.write((run_dir / "report.json").read_text(encoding="utf-8"))
-    elif not quiet:
-        _print_report(built, run_dir)
-    code = classify(result, built)
-    if quiet or as_json or code is ExitCode.ALL_REQUESTS_FAILED:
-        _explain(code, built)
+    completed = sum(stage.completed for stage in result.stages)
+    code = classify(result.outcome, completed, built)
+    show_report(built, run_dir, code, output)
     return code
 
 
-def classify(result: RunResult, report: Report) -> ExitCode:
-    """The exit code of a run that began."""
-    if result.outcome in ("interrupted", "aborted"):
-        return ExitCode.INTERRUPTED
-    if result.outcome == "failed":
-        return ExitCode.ERROR
-    if all(stage.completed == 0 for stage in result.stages):
-        return ExitCode.ALL_REQUESTS_FAILED
-    return ExitCode.OK if report.verdict == "VALID" else ExitCode.INVALID_MEASUREMENT
-
-
-async def _execute(spec: RunSpec, run_dir: Path, *, quiet: bool) -> RunResult:
+async def _execute(spec: RunSpec, run_dir: Path, *, resume: bool, quiet: bool) -> RunResult:
     from headway.load import Run
 
     with _observer(quiet) as observer:
-        run = Run(spec, run_dir, observer)
+        run = Run(spec, run_dir, observer, resume=resume)
         with _interrupts(run):
             return await run.execute()
 
@@ -142,7 +145,7 @@ def _observer(quiet: bool) -> Iterator[Observer]:
         return
     from headway.cli.live import LiveView, PlainView
 
-    console = _console(stderr=True)
+    console = console_of(stderr=True)
     if not console.is_terminal:
         yield PlainView(console)
         return
@@ -151,42 +154,6 @@ def _observer(quiet: bool) -> Iterator[Observer]:
         yield view
     finally:
         view.close()
-
-
-def _console(*, stderr: bool = False) -> Console:
-    from rich.console import Console
-
-    return Console(stderr=stderr)
-
-
-def _print_report(report: Report, run_dir: Path) -> None:
-    from headway.report.terminal import report_view
-
-    console = _console()
-    console.print(report_view(report), highlight=False)
-    console.print(f"Report: {run_dir / 'report.html'}", soft_wrap=True, highlight=False)
-
-
-def _explain(code: ExitCode, report: Report) -> None:
-    """Say on standard error why a run that ended is not a success, in one line a cause."""
-    if code is ExitCode.ALL_REQUESTS_FAILED:
-        click.echo("Error: not one request completed.", err=True)
-        for stage in report.stages:
-            _explain_errors(stage)
-    elif code is ExitCode.INVALID_MEASUREMENT:
-        for stage in report.stages:
-            for check in stage.verdict.checks:
-                if check.failed:
-                    click.echo(f"{stage.name}: {check.word}: {check.text}", err=True)
-
-
-def _explain_errors(stage: StageReport) -> None:
-    for group in stage.errors:
-        status = f" {group.status}" if group.status is not None else ""
-        click.echo(f"  {group.count} × {group.category}{status}: {group.message}", err=True)
-        if group.body:
-            first_lines = " ".join(group.body.split())[:300]
-            click.echo(f"      {first_lines}", err=True)
 
 
 def _read_sources(source: Sequence[str]) -> tuple[dict[str, Any], str | None]:
@@ -201,6 +168,37 @@ def _read_sources(source: Sequence[str]) -> tuple[dict[str, Any], str | None]:
         else:
             raise ConfigError(f"one URL at a time, not both {url} and {argument}")
     return content, url
+
+
+def _spec_of_run(run_dir: Path) -> dict[str, Any]:
+    """What a run directory says was asked, to be asked again.
+
+    Raises:
+        ConfigError: it is not a run directory.
+    """
+    from headway.records.run_dir import RunDirectory
+
+    return RunDirectory(run_dir).read_run().spec
+
+
+def _check_secrets(spec: RunSpec) -> None:
+    """Refuse to send what stands in `run.json` in the place of a secret.
+
+    Raises:
+        ConfigError: naming the headers.
+    """
+    from headway.load.provenance import HIDDEN
+
+    given = {**getattr(spec.backend, "headers", {}), **spec.target.headers}
+    headers = [name for name, value in given.items() if value == HIDDEN]
+    if headers:
+        raise ConfigError(
+            f"a run directory keeps no secrets: give {', '.join(headers)} again with --header"
+        )
+
+
+def _optional_s(text: str | None) -> float | None:
+    return None if text is None else parse_duration_s(text)
 
 
 def _default_run_dir() -> str:

@@ -79,6 +79,7 @@ _INPUTS = "Inputs"
 _LOAD = "Load"
 _STOP = "Stop rules"
 _OUTPUT = "Output"
+_SERVER = "Server"
 
 _OPTIONS: Sequence[_Decorator] = (
     # --- Target
@@ -268,6 +269,19 @@ _OPTIONS: Sequence[_Decorator] = (
             help="Keep the start of each reply in its record."),
     _option("--label", multiple=True, metavar="KEY=VALUE", section=_OUTPUT, path="labels",
             convert=key_values, help="Kept with the run; may be repeated."),
+    _option("--resume", metavar="DIR", section=_OUTPUT,
+            help="Go on with the run in DIR that was cut short; whole stages are kept."),
+    # --- Server
+    _option("--server", metavar="URL", envvar="HEADWAY_SERVER", section=_SERVER,
+            help="Run as a job of this server. Default: HEADWAY_SERVER, else here."),
+    _option("--local", is_flag=True, section=_SERVER,
+            help="Run here, whatever HEADWAY_SERVER says."),
+    _option("--target-wait", metavar="TIME", section=_SERVER,
+            help="How long the job waits for the target to answer. Default: 30m; 0s: not at all."),
+    _option("--detach", is_flag=True, section=_SERVER,
+            help="Print the job's id and leave it running."),
+    _option("--attach", metavar="ID", section=_SERVER,
+            help="Come back to a job: watch it, fetch its run directory, show its report."),
 )  # fmt: skip
 
 

@@ -32,6 +32,7 @@ _STAGE_S = 8.0
 def demo_command(run_dir: Path) -> int:
     """Start a simulated inference server, sweep it, and write the report. Needs no GPU."""
     from headway.cli.bench import run_bench
+    from headway.cli.bench_outcome import BenchOutput
     from headway.load.spec import RunSpec
 
     with _simulated_server() as url:
@@ -46,7 +47,7 @@ def demo_command(run_dir: Path) -> int:
             }
         )
         _remove_earlier_demo(run_dir)
-        code = run_bench(spec, run_dir, as_json=False, quiet=False)
+        code = run_bench(spec, run_dir, BenchOutput())
     # The demo shows a verdict; on a busy machine it is rightly not VALID, and nothing has failed.
     return ExitCode.OK if code is ExitCode.INVALID_MEASUREMENT else code
 

@@ -17,14 +17,10 @@ from headway.load import LiveSnapshot, Observer, StageResult
 from headway.records.record import StageStarted
 from headway.records.run_dir import RunDirectory, RunFile
 from headway.report import stage_summary
-from headway.report.terminal import stage_findings, verdict_text
+from headway.report.terminal import VERDICT_AT_ONCE_REQUESTS, stage_findings, verdict_text
 
 PLAIN_LINE_EVERY_S = 5.0
 _REFRESH_PER_S = 8
-
-VERDICT_AT_ONCE_REQUESTS = 50_000
-"""A larger stage gets its verdict with the report: reading its records, at some 20 µs each, would
-hold up the next stage for more than a second."""
 
 
 def format_s(seconds: float | None) -> str:
@@ -89,7 +85,7 @@ class PlainView(StageView):
         if snapshot.elapsed_s < self._next_line_s:
             return
         self._next_line_s = snapshot.elapsed_s + PLAIN_LINE_EVERY_S
-        self._print(Text(_progress_line(snapshot)))
+        self._print(Text(progress_line(snapshot)))
 
 
 class LiveView(StageView):
@@ -103,7 +99,7 @@ class LiveView(StageView):
         self._live.start()
 
     def progress(self, snapshot: LiveSnapshot) -> None:
-        self._live.update(_panel(snapshot))
+        self._live.update(panel(snapshot))
 
     def stage_ended(self, result: StageResult) -> None:
         self.close()
@@ -115,7 +111,8 @@ class LiveView(StageView):
         self._live.stop()
 
 
-def _progress_line(snapshot: LiveSnapshot) -> str:
+def progress_line(snapshot: LiveSnapshot) -> str:
+    """The stage that runs, in one line."""
     return (
         f"  {snapshot.elapsed_s:.0f} s: asked {load_of(snapshot)}, "
         f"achieved {format_rate(snapshot.done_rate_per_s)}, in flight {snapshot.in_flight}, "
@@ -125,7 +122,8 @@ def _progress_line(snapshot: LiveSnapshot) -> str:
     )
 
 
-def _panel(snapshot: LiveSnapshot) -> RenderableType:
+def panel(snapshot: LiveSnapshot) -> RenderableType:
+    """The stage that runs: its progress and its numbers."""
     rows: list[RenderableType] = [_head(snapshot), _numbers(snapshot)]
     if snapshot.top_error:
         rows.append(Text(f"{snapshot.errored} failed; most often: {snapshot.top_error}", "red"))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
@@ -30,6 +31,7 @@ from headway.client.transport import (
     Brain,
     http_settings,
     lost_from,
+    partial_file,
     reply_from,
     request_from,
 )
@@ -182,6 +184,16 @@ class AsyncClient:
         """The content of one artifact."""
         return await self._carry_out(self._brain.flows.artifact(job_id, name))
 
+    async def download(self, job_id: str, name: str, to: Path) -> None:
+        """Write one artifact to a file, however large it is: whole, or not at all.
+
+        Raises:
+            NotFound: there is no such artifact.
+            OSError: the file cannot be written.
+        """
+        flow = self._brain.flows.artifact(job_id, name)
+        await self._carry_out(flow, lambda call: self._save(call, to))
+
     async def logs(
         self,
         job_id: str,
@@ -238,7 +250,10 @@ class AsyncClient:
                 answer = lost_from(error)
             await asyncio.sleep(cursor.interrupted(answer))
 
-    async def _carry_out(self, flow: Flow[T]) -> T:
+    async def _carry_out(
+        self, flow: Flow[T], exchange: Callable[[Call], Awaitable[Reply | Lost]] | None = None
+    ) -> T:
+        exchange = exchange or self._exchange
         answer: Answer = None
         try:
             while True:
@@ -247,7 +262,7 @@ class AsyncClient:
                     await asyncio.sleep(step.seconds)
                     answer = None
                 else:
-                    answer = await self._exchange(step)
+                    answer = await exchange(step)
         except StopIteration as stop:
             result: T = stop.value
             return result
@@ -257,6 +272,25 @@ class AsyncClient:
             return reply_from(await self._http.send(request_from(call, self._http)))
         except httpx.TransportError as error:
             return lost_from(error)
+
+    async def _save(self, call: Call, to: Path) -> Reply | Lost:
+        """Carry out a call whose answer is written to a file while it comes."""
+        partial = partial_file(to)
+        try:
+            request = request_from(call, self._http)
+            async with aclosing(await self._http.send(request, stream=True)) as response:
+                if response.status_code >= 400:
+                    await response.aread()
+                    return reply_from(response)
+                with await asyncio.to_thread(partial.open, "wb") as file:
+                    async for data in response.aiter_bytes():
+                        await asyncio.to_thread(file.write, data)
+            partial.replace(to)
+        except httpx.TransportError as error:
+            return lost_from(error)
+        finally:
+            partial.unlink(missing_ok=True)
+        return Reply(response.status_code, {}, b"")
 
     # Last, because below it `list` would no longer mean the built-in in annotations.
     async def list(

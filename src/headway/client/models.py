@@ -206,6 +206,7 @@ class Why(_Answer):
         position: 1 is the next to be claimed, where there is an order.
         holders: The jobs that hold its concurrency key.
         until: When the wait ends by itself.
+        estimated_start: When it will run, judged by the jobs before it; null: cannot be told.
     """
 
     job_id: str
@@ -215,6 +216,7 @@ class Why(_Answer):
     position: int | None = None
     holders: list[str] = []
     until: datetime | None = None
+    estimated_start: datetime | None = None
 
 
 class Artifact(_Answer):

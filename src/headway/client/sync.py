@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
@@ -30,6 +31,7 @@ from headway.client.transport import (
     Brain,
     http_settings,
     lost_from,
+    partial_file,
     reply_from,
     request_from,
 )
@@ -184,6 +186,16 @@ class Client:
         """The content of one artifact."""
         return self._carry_out(self._brain.flows.artifact(job_id, name))
 
+    def download(self, job_id: str, name: str, to: Path) -> None:
+        """Write one artifact to a file, however large it is: whole, or not at all.
+
+        Raises:
+            NotFound: there is no such artifact.
+            OSError: the file cannot be written.
+        """
+        flow = self._brain.flows.artifact(job_id, name)
+        self._carry_out(flow, lambda call: self._save(call, to))
+
     def logs(
         self,
         job_id: str,
@@ -239,7 +251,10 @@ class Client:
                 answer = lost_from(error)
             self._closing.wait(cursor.interrupted(answer))
 
-    def _carry_out(self, flow: Flow[T]) -> T:
+    def _carry_out(
+        self, flow: Flow[T], exchange: Callable[[Call], Reply | Lost] | None = None
+    ) -> T:
+        exchange = exchange or self._exchange
         answer: Answer = None
         try:
             while True:
@@ -248,7 +263,7 @@ class Client:
                     self._closing.wait(step.seconds)
                     answer = None
                 else:
-                    answer = self._exchange(step)
+                    answer = exchange(step)
         except StopIteration as stop:
             result: T = stop.value
             return result
@@ -258,6 +273,25 @@ class Client:
             return reply_from(self._http.send(request_from(call, self._http)))
         except httpx.TransportError as error:
             return lost_from(error)
+
+    def _save(self, call: Call, to: Path) -> Reply | Lost:
+        """Carry out a call whose answer is written to a file while it comes."""
+        partial = partial_file(to)
+        try:
+            request = request_from(call, self._http)
+            with closing(self._http.send(request, stream=True)) as response:
+                if response.status_code >= 400:
+                    response.read()
+                    return reply_from(response)
+                with partial.open("wb") as file:
+                    for data in response.iter_bytes():
+                        file.write(data)
+            partial.replace(to)
+        except httpx.TransportError as error:
+            return lost_from(error)
+        finally:
+            partial.unlink(missing_ok=True)
+        return Reply(response.status_code, {}, b"")
 
     # Last, because below it `list` would no longer mean the built-in in annotations.
     def list(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -45,6 +46,11 @@ def http_settings(server: str) -> dict[str, Any]:
 
 def default_headers() -> dict[str, str]:
     return {"user-agent": f"headway/{__version__}", "accept": "application/json"}
+
+
+def partial_file(file: Path) -> Path:
+    """Where a download stands until it is whole."""
+    return file.with_name(f".{file.name}.partial")
 
 
 def request_from(call: Call, http: httpx.Client | httpx.AsyncClient) -> httpx.Request:

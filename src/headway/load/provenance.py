@@ -14,6 +14,9 @@ from headway.load.inputs import Recipe
 from headway.load.spec import RunSpec
 from headway.wire.redaction import is_secret_name, redact_url
 
+HIDDEN = "***"
+"""Stands in `run.json` in the place of a header's secret value."""
+
 _PACKAGES = ("headway", "aiohttp", "httptools", "msgspec", "uvloop")
 
 
@@ -50,7 +53,7 @@ def public_spec(spec: RunSpec) -> dict[str, Any]:
 
 
 def _public_headers(headers: dict[str, str]) -> dict[str, str]:
-    return {name: "***" if is_secret_name(name) else value for name, value in headers.items()}
+    return {name: HIDDEN if is_secret_name(name) else value for name, value in headers.items()}
 
 
 def available_cpus() -> int:

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from headway.jobs import JobContext, operation
+from headway.jobs import Condition, JobContext, operation
 from headway.load.spec import RunSpec
+from headway.operations.files import check_readable
 from headway.operations.result import BenchResult
 from headway.operations.target import BenchSettings, target_conditions, target_key
+
+
+def conditions(spec: RunSpec, settings: BenchSettings) -> list[Condition]:
+    """What the job waits for; a run that could never begin is refused when it is submitted.
+
+    Raises:
+        ConfigError: the target's URL or a file cannot be used.
+    """
+    check_readable(spec)
+    return target_conditions(spec, settings)
 
 
 @operation(
@@ -16,7 +27,7 @@ from headway.operations.target import BenchSettings, target_conditions, target_k
     # Requests in flight may end, then the report is written: see `bench_run.STOP_S`.
     grace_s=60.0,
     concurrency_key=target_key,
-    conditions=target_conditions,
+    conditions=conditions,
     config=BenchSettings,
 )
 async def bench(job: JobContext, spec: RunSpec) -> BenchResult:

@@ -14,6 +14,7 @@ from headway.operations.result import BenchResult, result_of
 from headway.records.record import StageStarted
 from headway.records.run_dir import RunDirectory, RunFile
 from headway.report.model import Report
+from headway.report.terminal import VERDICT_AT_ONCE_REQUESTS, stage_findings, verdict_text
 
 ARTIFACTS = (
     "run.json", "events.jsonl", "records.jsonl", "workers.log", "report.json", "report.csv",
@@ -121,6 +122,11 @@ class JobObserver(Observer):
 
     def stage_ended(self, result: StageResult) -> None:
         _say(result.sentence)
+        if self._directory is None or result.offered > VERDICT_AT_ONCE_REQUESTS:
+            return
+        summary = report.stage_summary(self._directory, result.stage)
+        for line in stage_findings(summary) or [verdict_text(summary.verdict.word)]:
+            _say(f"  {line.plain}")
 
 
 def _say(line: str) -> None:

@@ -40,6 +40,7 @@ class BenchResult(BaseModel):
 
     Attributes:
         outcome: As `RunResult.outcome`: whether every stage took place, or what ended the run.
+        completed: Requests that completed in the whole run, warm-up included.
         verdict: VALID when every stage is; else the first cause why the numbers cannot be trusted.
         resumed: How often the run lost its process and went on.
     """
@@ -48,6 +49,7 @@ class BenchResult(BaseModel):
 
     run_id: str
     outcome: str
+    completed: int
     verdict: str
     target_url: str | None
     model: str | None
@@ -60,6 +62,7 @@ def result_of(result: RunResult, report: Report) -> BenchResult:
     return BenchResult(
         run_id=result.run_id,
         outcome=result.outcome,
+        completed=sum(stage.completed for stage in result.stages),
         verdict=report.verdict,
         target_url=report.run.target_url,
         model=report.run.model,

@@ -12,6 +12,10 @@ from headway.report.floor import read_floor
 from headway.report.model import DurationSummary, ErrorGroup, Report, StageReport, VerdictWord
 from headway.report.verdict import leading_findings
 
+VERDICT_AT_ONCE_REQUESTS = 50_000
+"""A larger stage gets its verdict with the report: reading its records, at some 20 µs each, would
+hold up the next stage for more than a second."""
+
 _MAX_ERROR_GROUPS = 5
 _MISSING = "–"
 

@@ -1,0 +1,94 @@
+"""How `headway bench` ends: what it prints and its exit code, wherever the run took place."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from headway.cli.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from headway.report.model import Report, StageReport
+
+
+@dataclass(frozen=True, slots=True)
+class BenchOutput:
+    """What to print.
+
+    Attributes:
+        as_json: report.json to standard output, instead of the table.
+        quiet: Neither live view nor table.
+    """
+
+    as_json: bool = False
+    quiet: bool = False
+
+
+def classify(outcome: str, completed: int, report: Report) -> ExitCode:
+    """The exit code of a run that began.
+
+    Args:
+        outcome: `RunResult.outcome`.
+        completed: Requests that completed in the whole run.
+        report: Its report.
+    """
+    if outcome in ("interrupted", "aborted"):
+        return ExitCode.INTERRUPTED
+    if outcome == "failed":
+        return ExitCode.ERROR
+    if completed == 0:
+        return ExitCode.ALL_REQUESTS_FAILED
+    return ExitCode.OK if report.verdict == "VALID" else ExitCode.INVALID_MEASUREMENT
+
+
+def show_report(report: Report, run_dir: Path, code: ExitCode, output: BenchOutput) -> None:
+    """Print the report of `run_dir` as it was asked for, and why it is not a success."""
+    if output.as_json:
+        sys.stdout.write((run_dir / "report.json").read_text(encoding="utf-8"))
+    elif not output.quiet:
+        _print_report(report, run_dir)
+    if output.quiet or output.as_json or code is ExitCode.ALL_REQUESTS_FAILED:
+        _explain(code, report)
+
+
+def console_of(*, stderr: bool = False) -> Console:
+    """A console for standard output or standard error."""
+    from rich.console import Console
+
+    return Console(stderr=stderr)
+
+
+def _print_report(report: Report, run_dir: Path) -> None:
+    from headway.report.terminal import report_view
+
+    console = console_of()
+    console.print(report_view(report), highlight=False)
+    console.print(f"Report: {run_dir / 'report.html'}", soft_wrap=True, highlight=False)
+
+
+def _explain(code: ExitCode, report: Report) -> None:
+    """Say on standard error why a run that ended is not a success, in one line a cause."""
+    if code is ExitCode.ALL_REQUESTS_FAILED:
+        click.echo("Error: not one request completed.", err=True)
+        for stage in report.stages:
+            _explain_errors(stage)
+    elif code is ExitCode.INVALID_MEASUREMENT:
+        for stage in report.stages:
+            for check in stage.verdict.checks:
+                if check.failed:
+                    click.echo(f"{stage.name}: {check.word}: {check.text}", err=True)
+
+
+def _explain_errors(stage: StageReport) -> None:
+    for group in stage.errors:
+        status = f" {group.status}" if group.status is not None else ""
+        click.echo(f"  {group.count} × {group.category}{status}: {group.message}", err=True)
+        if group.body:
+            first_lines = " ".join(group.body.split())[:300]
+            click.echo(f"      {first_lines}", err=True)
