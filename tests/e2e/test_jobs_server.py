@@ -171,7 +171,7 @@ def test_what_cannot_be_served_is_refused_with_a_sentence(tmp_path: Path) -> Non
             ("--operations", operations, "--host", "example.com"): "is not an address",
             ("--operations", operations, "--port", port): f"port {port} of 127.0.0.1 is taken",
             ("--operations", "no_such_module"): "there is no module no_such_module",
-            (): "operations",
+            ("--no-bench",): "operations",
         }
         for flags, words in refusals.items():
             done = subprocess.run(

@@ -96,7 +96,7 @@ class Server:
         (self._stop_now if self._stop_asked.is_set() else self._stop_asked).set()
 
     async def _serve(self, parts: AsyncExitStack, listening: socket.socket) -> None:
-        # First, because a module that cannot be loaded is then said in one sentence, by one process.
+        # First: a module that cannot be loaded is then said in one sentence, by one process.
         registry = load_operations(*self._settings.operations)
         host = await self._host(parts)
         # The worker loads its modules in its own process while this one loads the web framework.
