@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable
 
 from headway.core.statedir import StateDir
 from headway.dispatch.socket_dir import SocketDir
+
+_log = logging.getLogger(__name__)
 
 _TIMEOUT_S = 2.0
 _MAX_BYTES = 16 * 1024 * 1024
@@ -22,13 +25,17 @@ class MetricsSocket:
     """
 
     def __init__(self, state_dir: StateDir, exposition: Callable[[], bytes]) -> None:
+        self._state_dir = state_dir
         self._path = state_dir.metrics_socket
         self._exposition = exposition
         self._server: asyncio.Server | None = None
 
     async def open(self) -> None:
-        # The path of a worker that was killed is still there; a living one would be another's
-        # state directory, which the server lock rules out.
+        if await read_worker_metrics(self._state_dir) is not None:
+            # The page of metrics has room for one worker; a second one must not take its place.
+            _log.warning("another worker of this directory answers for the metrics already")
+            return
+        # What a worker that was killed has left behind.
         self._path.unlink(missing_ok=True)
         with SocketDir(self._path.parent) as directory:
             address = directory.address(self._path.name)
