@@ -19,6 +19,8 @@ import pytest
 
 from headway.core.clock import monotonic_ns, ns_from_s, s_from_ns
 
+pytest_plugins = ("job_servers",)
+
 READY_TIMEOUT_S = 20.0
 STOP_TIMEOUT_S = 10.0
 

@@ -1,4 +1,7 @@
-"""A real job server: `headway serve` as its own process, and the command line to speak to it."""
+"""A real job server: `headway serve` as its own process, and the command line to speak to it.
+
+A pytest plugin (`tests/conftest.py` names it), so that every folder of tests has its fixtures.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ from headway.core.clock import monotonic_ns, ns_from_s, s_from_ns
 READY_S = 60.0
 STOP_S = 30.0
 COMMAND_S = 60.0
-OPERATIONS = Path(__file__).parent / "jobs_ops.py"
+OPERATIONS = Path(__file__).parents[1] / "e2e" / "jobs_ops.py"
 
 
 @dataclass
