@@ -24,7 +24,8 @@ def test_both_clients_have_the_same_methods_with_the_same_parameters() -> None:
     assert public_methods(Client) == public_methods(AsyncClient)
     expected = {
         "submit", "submit_batch", "run", "get", "list", "wait", "result", "logs", "follow",
-        "cancel", "retry", "events", "why", "operations", "artifacts", "artifact", "download", "close",
+        "cancel", "retry", "events", "why",
+        "operations", "artifacts", "artifact", "download", "close",
     }  # fmt: skip
     assert public_methods(Client).keys() == expected
 
