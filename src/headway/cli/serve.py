@@ -81,9 +81,10 @@ def built_in(no_bench: bool) -> tuple[str, ...]:
 
 def _dashboard(parts: ExtensionParts) -> APIRouter:
     # Imported late: the worker, in its own process, loads its modules meanwhile.
+    from headway.cli.bench_arguments import spec_of
     from headway.dashboard.extension import dashboard
 
-    return dashboard(parts)
+    return dashboard(parts, spec_of)
 
 
 def _lanes(lanes: Mapping[str, Mapping[str, int]]) -> str:

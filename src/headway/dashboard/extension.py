@@ -5,15 +5,22 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from headway.api.extension import ExtensionParts
+from headway.dashboard.job_parts import BENCH
+from headway.dashboard.new_run import SpecOf
 from headway.dashboard.routes import DashboardRoutes
-
-BENCH = "bench"
-"""The operation that runs load tests; a server may do without."""
+from headway.dashboard.run_routes import RunRoutes
 
 
-def dashboard(parts: ExtensionParts) -> APIRouter:
-    """The routes of all pages."""
+def dashboard(parts: ExtensionParts, spec_of: SpecOf) -> APIRouter:
+    """The routes of all pages.
+
+    Args:
+        parts: The API's own parts.
+        spec_of: The parser of `headway bench`, for the form of a new run.
+    """
     with_runs = parts.registry.get(BENCH) is not None
     router = APIRouter(include_in_schema=False)
     router.include_router(DashboardRoutes(parts, with_runs=with_runs).router())
+    if with_runs:
+        router.include_router(RunRoutes(parts, spec_of).router())
     return router

@@ -18,9 +18,11 @@ from headway.dashboard.job_parts import (
     state_chip,
 )
 from headway.dashboard.layout import Live, empty, heading, page, region
+from headway.dashboard.run_panel import live_charts, live_figures, report_region
 from headway.dashboard.words import moment
 from headway.report.html.markup import Child, Markup, fragment, tag
 from headway.report.html.tables import table
+from headway.report.model import Report
 from headway.store.values import AttemptRow
 
 MAX_TEXT = 20_000
@@ -33,8 +35,8 @@ class JobDetails:
 
     Attributes:
         log_tail: The end of the log as plain text, for readers without a script.
-        expected: When a waiting job is likely to start, in words; None: not known.
-        run: What a run adds: its charts, its report; None for other jobs.
+        is_run: The job is a load test.
+        report: Of a run that has ended.
     """
 
     job: Job
@@ -46,8 +48,8 @@ class JobDetails:
     result_json: str | None
     log_tail: str
     now: datetime
-    expected: str | None = None
-    run: Markup | None = None
+    is_run: bool = False
+    report: Report | None = None
 
 
 def job_page(details: JobDetails, *, with_runs: bool) -> str:
@@ -59,7 +61,9 @@ def job_page(details: JobDetails, *, with_runs: bool) -> str:
         _header(details),
         _wait(details),
         _failure(job),
-        details.run,
+        live_figures(job) if details.is_run else None,
+        None if job.state.is_terminal else live_charts(job, is_run=details.is_run),
+        report_region(job, details.report) if details.is_run else None,
         _log(details),
         _attempts(details),
         _artifacts(details),
@@ -122,7 +126,7 @@ def _wait(details: JobDetails) -> Markup:
         ("Position", None if why.position is None else str(why.position)),
         ("Held by", holders or None),
         ("Waits until", moment(why.until)),
-        ("Expected to start", details.expected),
+        ("Expected to start", moment(why.estimated_start)),
     ]
     shown = [fragment(tag("dt", name), tag("dd", value)) for name, value in facts if value]
     return region(

@@ -16,6 +16,10 @@ _TONES = {
     JobState.FAILED: "bad",
     JobState.CANCELLED: "ended",
 }
+BENCH = "bench"
+"""The operation that runs load tests; a server may do without."""
+TARGET_PREFIX = "target "
+"""How `operations.target` begins the key that the runs of one target share."""
 NAME_LABEL = "name"
 """A job with this label goes by it."""
 
@@ -34,7 +38,14 @@ def state_chip(job: Job) -> Markup:
 
 def job_title(job: Job) -> str:
     """What a person calls the job."""
-    return job.labels.get(NAME_LABEL) or job.operation
+    return job.labels.get(NAME_LABEL) or target_of(job) or job.operation
+
+
+def target_of(job: Job) -> str | None:
+    """What the job measures; None: it is no run."""
+    key = job.concurrency_key or ""
+    is_run = job.operation == BENCH and key.startswith(TARGET_PREFIX)
+    return key.removeprefix(TARGET_PREFIX) if is_run else None
 
 
 def label_chips(job: Job) -> Markup | None:

@@ -49,6 +49,7 @@ def page(
         tag("link", rel="icon", href="/assets/icon.svg", type="image/svg+xml"),
         tag("link", rel="stylesheet", href="/assets/report.css"),
         tag("link", rel="stylesheet", href="/assets/dashboard.css"),
+        tag("script", src="/assets/report.js", defer=True),
         tag("script", type="module", src="/assets/page.js"),
     )
     main = tag(

@@ -10,14 +10,17 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import StringConstraints
 
 from headway.api.artifact_routes import ArtifactRoutes
+from headway.api.estimate import estimated_start
 from headway.api.extension import ExtensionParts
 from headway.api.identity import Caller, Identity
 from headway.api.job_routes import JobReference
 from headway.api.problems import Refusal
 from headway.api.views import event_view, job_view, why_view
+from headway.client.models import Why
 from headway.core.states import JobState
 from headway.dashboard.assets import load_assets
 from headway.dashboard.job_page import JobDetails, job_page
+from headway.dashboard.job_parts import BENCH
 from headway.dashboard.jobs_page import Filter, find_jobs, jobs_page
 from headway.dashboard.layout import empty, heading, page
 from headway.dashboard.log_tail import log_tail
@@ -27,7 +30,10 @@ from headway.dashboard.responses import (
     html_response,
     see_other,
 )
+from headway.dashboard.run_panel import read_report
 from headway.report.html.markup import tag
+from headway.report.model import Report
+from headway.store import values
 from headway.store.values import JobRow
 
 MAX_RESULT_CHARACTERS = 20_000
@@ -119,7 +125,7 @@ class DashboardRoutes:
         files = await self._artifacts.list_artifacts(caller, row.id)
         return JobDetails(
             job=job_view(row),
-            why=None if why is None else why_view(row.id, why),
+            why=None if why is None else await self._why(row, why),
             attempts=await store.attempts(row.id),
             events=[event_view(event) for event in await store.events(row.id)],
             artifacts=files.artifacts,
@@ -127,7 +133,19 @@ class DashboardRoutes:
             result_json=await self._result(row),
             log_tail=await log_tail(self._access.logs(row), row.attempt),
             now=self._clock.now(),
+            is_run=row.operation == BENCH,
+            report=await self._report(row),
         )
+
+    async def _why(self, row: JobRow, why: values.Why) -> Why:
+        estimate = await estimated_start(self._access.store, why, self._clock.now())
+        return why_view(row.id, why, estimate)
+
+    async def _report(self, row: JobRow) -> Report | None:
+        if row.operation != BENCH or not row.state.is_terminal:
+            return None
+        directory = self._access.state_dir.job_artifacts(row.id) / str(row.attempt)
+        return await anyio.to_thread.run_sync(read_report, directory)
 
     async def _result(self, row: JobRow) -> str | None:
         stored = await self._access.store.result(row.id)

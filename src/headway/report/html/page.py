@@ -37,20 +37,7 @@ OPEN_STAGES = 3
 def page(report: Report) -> str:
     """The whole document."""
     style, script = _asset("report.css"), _asset("report.js")
-    body = fragment(
-        _header(report),
-        tag(
-            "main",
-            _verdict(report),
-            _figures(report),
-            _stages(report),
-            sweep_charts(report),
-            [_stage(stage, open_=len(report.stages) <= OPEN_STAGES) for stage in report.stages],
-            _notes(report),
-            _provenance(report),
-            _definitions(),
-        ),
-    )
+    body = fragment(_header(report), tag("main", report_body(report)))
     # Only these two may be applied or run: markup that got past the escaping could do nothing.
     return Template(_asset("report.html")).substitute(
         title=tag("title", f"{_subject(report)} · Headway"),
@@ -59,6 +46,20 @@ def page(report: Report) -> str:
         script=script,
         script_hash=_hash(script),
         body=body,
+    )
+
+
+def report_body(report: Report) -> Markup:
+    """All that the report says, for a page that has its style and its script."""
+    return fragment(
+        _verdict(report),
+        _figures(report),
+        _stages(report),
+        sweep_charts(report),
+        [_stage(stage, open_=len(report.stages) <= OPEN_STAGES) for stage in report.stages],
+        _notes(report),
+        _provenance(report),
+        _definitions(),
     )
 
 
