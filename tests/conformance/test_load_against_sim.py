@@ -9,7 +9,7 @@ from itertools import pairwise
 import httpx
 import pytest
 
-from headway.core.clock import NS_PER_MS, NS_PER_S, monotonic_ns
+from headway.core.clock import NS_PER_MS, NS_PER_S
 from headway.load import Observer, RunSpec, run
 from headway.records.run_dir import RunDirectory
 
@@ -24,7 +24,7 @@ class Freezing(Observer):
         self._after_s = after_s
         self._frozen_s = frozen_s
         self.start_ns = 0
-        self.at_ns = 0
+        self.span_ns = (0, 0)
         self._task = None
 
     def stage_started(self, event):
@@ -34,9 +34,11 @@ class Freezing(Observer):
     async def _freeze(self):
         await asyncio.sleep(self._after_s)
         async with httpx.AsyncClient() as client:
-            self.at_ns = monotonic_ns() - self.start_ns
             url = f"{self._server.url}/sim/freeze"
-            (await client.post(url, json={"seconds": self._frozen_s})).raise_for_status()
+            answer = await client.post(url, json={"seconds": self._frozen_s})
+            span = answer.raise_for_status().json()
+        # By the server's own clock, which is this host's.
+        self.span_ns = (span["from_ns"] - self.start_ns, span["to_ns"] - self.start_ns)
 
 
 async def bench(path, server, profile, observer=None, **fields):
@@ -96,7 +98,7 @@ async def test_a_stalled_server_shows_in_response_times_although_requests_wait_a
     service = sorted(r.done_ns - r.sent_ns for r in records)
     truth = truth_of_a_capped_stall(
         [r.due_ns for r in records],
-        freeze=(freezing.at_ns, freezing.at_ns + 2 * NS_PER_S),
+        freeze=freezing.span_ns,
         cap=10,
         # As measured, 20 ms on an idle machine: a slow one drains the queue more slowly.
         service_ns=service[len(service) // 2],
@@ -104,16 +106,16 @@ async def test_a_stalled_server_shows_in_response_times_although_requests_wait_a
     measured = [r.done_ns - r.due_ns for r in records]
     expected = [done - r.due_ns for done, r in zip(truth, records, strict=True)]
     for q in (0.75, 0.9, 0.95, 0.99):
-        # 5 % of the value or of the freeze: where the distribution is steep, a busy machine that
-        # drains the queue 50 ms later moves a percentile by that much.
+        # 5 % of the value, or 50 ms for a busy machine that drains the queue a little later.
         assert percentile(measured, q) == pytest.approx(
-            percentile(expected, q), rel=0.05, abs=100 * NS_PER_MS
+            percentile(expected, q), rel=0.05, abs=50 * NS_PER_MS
         ), q
     assert percentile(service, 0.75) < percentile(measured, 0.75) / 5, "the cap hides it there"
     lateness = [r.sent_ns - r.due_ns for r in records]
     assert percentile(lateness, 0.75) > 100 * NS_PER_MS, "but it is recorded"
 
 
+@pytest.mark.serial
 async def test_without_a_cap_response_time_and_latency_agree_through_the_same_stall(tmp_path, sim):
     server = sim(ttft=0.02, itl=0)
     _, records = await bench(
