@@ -64,19 +64,51 @@ def capacity(files: HostFiles | None = None) -> Capacity:
     return Capacity(cpus, memory, f"CPUs: {cpu_source}, memory: {memory_source}")
 
 
-def available_memory_bytes(files: HostFiles | None = None) -> int:
-    """Memory that can still be taken: of the host, or less when a cgroup's limit is nearer."""
-    files = files or HostFiles()
-    free = [_meminfo(files, "MemAvailable")]
-    for group in files.groups():
-        limit, used = _number(group / "memory.max"), _number(group / "memory.current")
-        if limit is not None and used is not None:
-            free.append(limit - used + _reclaimable(group / "memory.stat", "inactive_file"))
-    v1 = files.cgroup / "memory"
-    limit, used = _number(v1 / "memory.limit_in_bytes"), _number(v1 / "memory.usage_in_bytes")
-    if limit is not None and used is not None and limit < _UNLIMITED_V1:
-        free.append(limit - used + _reclaimable(v1 / "memory.stat", "total_inactive_file"))
-    return max(0, min(free))
+class MemoryGauge:
+    """Reads how much memory can still be taken: of the host, or less when a cgroup is nearer.
+
+    The files of the cgroups are looked up once; a process rarely moves.
+    """
+
+    def __init__(self, files: HostFiles | None = None) -> None:
+        self._files = files or HostFiles()
+        v2 = [_CgroupMemory.v2(group) for group in self._files.groups()]
+        v1 = _CgroupMemory.v1(self._files.cgroup / "memory")
+        self._groups = [group for group in (*v2, v1) if group.limit.exists()]
+
+    def available_bytes(self) -> int:
+        free = [_meminfo(self._files, "MemAvailable"), *(group.free() for group in self._groups)]
+        return max(0, min(each for each in free if each is not None))
+
+
+@dataclass(frozen=True, slots=True)
+class _CgroupMemory:
+    limit: Path
+    used: Path
+    stat: Path
+    reclaimable: str
+
+    @staticmethod
+    def v2(group: Path) -> _CgroupMemory:
+        return _CgroupMemory(
+            group / "memory.max", group / "memory.current", group / "memory.stat", "inactive_file"
+        )
+
+    @staticmethod
+    def v1(group: Path) -> _CgroupMemory:
+        return _CgroupMemory(
+            group / "memory.limit_in_bytes",
+            group / "memory.usage_in_bytes",
+            group / "memory.stat",
+            "total_inactive_file",
+        )
+
+    def free(self) -> int | None:
+        """None when there is no limit."""
+        limit, used = _number(self.limit), _number(self.used)
+        if limit is None or used is None or limit >= _UNLIMITED_V1:
+            return None
+        return limit - used + _reclaimable(self.stat, self.reclaimable)
 
 
 def _affinity() -> int:

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from headway.core.statedir import StateDir
-from headway.dispatch.capacity import available_memory_bytes
+from headway.dispatch.capacity import MemoryGauge
 from headway.dispatch.metrics import AttemptMetrics
 
 
@@ -21,7 +21,7 @@ class HostStatistics:
 
     async def run(self) -> None:
         """Measure once."""
-        self._metrics.host(available_memory_bytes(), await asyncio.to_thread(self._sizes))
+        self._metrics.host(MemoryGauge().available_bytes(), await asyncio.to_thread(self._sizes))
 
     def _sizes(self) -> dict[str, int]:
         state_dir = self._state_dir

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from headway.core.clock import Clock, ns_from_s
 from headway.core.states import Lane
 from headway.dispatch.capacity import Capacity, whole_cpus
 
@@ -97,15 +98,26 @@ class BurstGate:
         available_bytes: Reads the memory that can still be taken.
         reserve_bytes: Never given to burst.
         job_bytes: What one more attempt is assumed to take before it has shown what it needs.
+        clock: The memory is read at most every READ_EVERY_S: a busy lane asks for each job.
     """
 
+    READ_EVERY_S = 0.1
+
     def __init__(
-        self, available_bytes: Callable[[], int], reserve_bytes: int, job_bytes: int
+        self, available_bytes: Callable[[], int], reserve_bytes: int, job_bytes: int, clock: Clock
     ) -> None:
         self._available_bytes = available_bytes
         self._reserve_bytes = reserve_bytes
         self._job_bytes = job_bytes
+        self._clock = clock
+        self._read_again_ns = 0
+        self._allowed = 0
 
     def allowed(self) -> int:
         """How many more attempts memory allows now."""
-        return max(0, self._available_bytes() - self._reserve_bytes) // self._job_bytes
+        now_ns = self._clock.monotonic_ns()
+        if now_ns >= self._read_again_ns:
+            self._read_again_ns = now_ns + ns_from_s(self.READ_EVERY_S)
+            spare_bytes = max(0, self._available_bytes() - self._reserve_bytes)
+            self._allowed = spare_bytes // self._job_bytes
+        return self._allowed

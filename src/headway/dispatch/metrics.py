@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from headway.core.clock import s_from_ns
@@ -17,6 +19,18 @@ _BYTES = tuple(2.0**power for power in range(23, 38))
 _LAG = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1)
 
 
+@dataclass(frozen=True, slots=True)
+class _Series:
+    """What is counted of one operation."""
+
+    started: Counter
+    queue_wait: Histogram
+    run: Histogram
+    peak_rss: Histogram
+    rss_growth: Counter
+    cpu: Counter
+
+
 class AttemptMetrics:
     """Metrics of one process, in a registry of its own: two of them may live in one process.
 
@@ -27,6 +41,7 @@ class AttemptMetrics:
     def __init__(self, process: str) -> None:
         self.registry = registry = CollectorRegistry()
         self._process = process
+        self._series: dict[tuple[str, str], _Series] = {}
         self._started = Counter(
             "headway_attempts_started", "Attempts begun.", _JOB, registry=registry
         )
@@ -119,23 +134,38 @@ class AttemptMetrics:
         return generate_latest(self.registry)
 
     def started(self, claimed: ClaimedJob) -> None:
-        job = claimed.job
-        self._started.labels(job.operation, job.lane).inc()
+        job, series = claimed.job, self._series_of(claimed)
+        series.started.inc()
         if job.started_at is not None:
             waited_s = (job.started_at - claimed.ready_at).total_seconds()
-            self._queue_wait.labels(job.operation, job.lane).observe(max(0.0, waited_s))
+            series.queue_wait.observe(max(0.0, waited_s))
 
     def ended(self, claimed: ClaimedJob, result: AttemptResult, end: AttemptEnd) -> None:
-        labels = (claimed.job.operation, claimed.job.lane)
         disposition = "final" if isinstance(end, Finish) else "retried"
         if isinstance(end, Release):
             disposition = "released"
-        self._ended.labels(*labels, result.outcome, disposition).inc()
-        self._peak_rss.labels(*labels).observe(result.usage.peak_rss_bytes)
-        self._rss_growth.labels(*labels).inc(max(0, result.usage.rss_growth_bytes))
-        self._cpu.labels(*labels).inc(max(0.0, result.usage.cpu_s))
+        job, series = claimed.job, self._series_of(claimed)
+        self._ended.labels(job.operation, job.lane, result.outcome, disposition).inc()
+        series.peak_rss.observe(result.usage.peak_rss_bytes)
+        series.rss_growth.inc(max(0, result.usage.rss_growth_bytes))
+        series.cpu.inc(max(0.0, result.usage.cpu_s))
         began_ns = result.timeline.claimed_ns or result.timeline.requested_ns
-        self._run.labels(*labels).observe(s_from_ns(result.timeline.ended_ns - began_ns))
+        series.run.observe(s_from_ns(result.timeline.ended_ns - began_ns))
+
+    def _series_of(self, claimed: ClaimedJob) -> _Series:
+        """The series of an operation, kept: finding one by its labels costs more than counting."""
+        labels = (claimed.job.operation, claimed.job.lane)
+        series = self._series.get(labels)
+        if series is None:
+            series = self._series[labels] = _Series(
+                started=self._started.labels(*labels),
+                queue_wait=self._queue_wait.labels(*labels),
+                run=self._run.labels(*labels),
+                peak_rss=self._peak_rss.labels(*labels),
+                rss_growth=self._rss_growth.labels(*labels),
+                cpu=self._cpu.labels(*labels),
+            )
+        return series
 
     def lease_lost(self) -> None:
         self._leases_lost.inc()

@@ -14,7 +14,7 @@ from functools import cached_property
 from headway.core.clock import Clock
 from headway.core.statedir import StateDir
 from headway.core.states import Lane
-from headway.dispatch.capacity import Capacity, available_memory_bytes, capacity
+from headway.dispatch.capacity import Capacity, MemoryGauge, capacity
 from headway.dispatch.dispatcher import Dispatcher, DispatchSettings
 from headway.dispatch.doorbell import WORK
 from headway.dispatch.host_statistics import HostStatistics
@@ -134,14 +134,15 @@ class Worker:
         reserve = settings.burst_reserve_bytes
         if reserve is None:
             reserve = self._capacity.memory_bytes // 10
-        gate = BurstGate(available_memory_bytes, reserve, settings.burst_job_bytes)
+        available = MemoryGauge().available_bytes
+        gate = BurstGate(available, reserve, settings.burst_job_bytes, self._clock)
         return {lane: LaneSlots(size, gate.allowed) for lane, size in self.lane_sizes.items()}
 
     def _supervisor_settings(self) -> SupervisorSettings:
         short = self.lane_sizes[Lane.SHORT]
         return SupervisorSettings(
             modules=self.settings.operations,
-            warm_processes=max(1, short.guaranteed),
+            warm_processes=max(1, short.total),
             environment=EnvironmentPolicy(inherited=(*INHERITED, *self.settings.env_inherited)),
         )
 

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from headway.core.clock import ManualClock
 from headway.core.states import Lane
-from headway.dispatch.capacity import Capacity, HostFiles, available_memory_bytes, capacity
+from headway.dispatch.capacity import Capacity, HostFiles, MemoryGauge, capacity
 from headway.dispatch.lanes import BurstGate, LaneSize, LaneSlots, default_sizes
 from headway.dispatch.worker import describe_lanes
 from headway.dispatch.worker_settings import LaneOverride, WorkerSettings
@@ -38,7 +40,7 @@ def test_without_limits_the_host_counts(files: HostFiles) -> None:
     found = capacity(files)
     assert found.cpus >= 1
     assert found.memory_bytes == 64 * GIB
-    assert available_memory_bytes(files) == 40 * GIB
+    assert MemoryGauge(files).available_bytes() == 40 * GIB
 
 
 def test_a_cgroup_v2_limit_anywhere_above_binds(files: HostFiles) -> None:
@@ -50,7 +52,7 @@ def test_a_cgroup_v2_limit_anywhere_above_binds(files: HostFiles) -> None:
     found = capacity(files)
     assert (found.cpus, found.memory_bytes) == (0.5, 8 * GIB)
     assert "cgroup" in found.source
-    assert available_memory_bytes(files) == 3 * GIB
+    assert MemoryGauge(files).available_bytes() == 3 * GIB
 
 
 def test_a_cgroup_v1_limit_binds(files: HostFiles) -> None:
@@ -60,7 +62,7 @@ def test_a_cgroup_v1_limit_binds(files: HostFiles) -> None:
         cpu__cpuDOTcfs_quota_us="25000", cpu__cpuDOTcfs_period_us="100000",
     )  # fmt: skip
     assert (capacity(files).cpus, capacity(files).memory_bytes) == (0.25, 4 * GIB)
-    assert available_memory_bytes(files) == 3 * GIB
+    assert MemoryGauge(files).available_bytes() == 3 * GIB
 
 
 def test_no_limit_in_v1_is_a_huge_number(files: HostFiles) -> None:
@@ -70,7 +72,7 @@ def test_no_limit_in_v1_is_a_huge_number(files: HostFiles) -> None:
         cpu__cpuDOTcfs_period_us="100000",
     )  # fmt: skip
     assert capacity(files).memory_bytes == 64 * GIB
-    assert available_memory_bytes(files) == 40 * GIB
+    assert MemoryGauge(files).available_bytes() == 40 * GIB
 
 
 @pytest.mark.parametrize(
@@ -109,15 +111,18 @@ def test_a_job_takes_the_first_slot_that_frees_of_either_kind() -> None:
 def test_burst_is_refused_while_memory_is_short_guaranteed_is_not() -> None:
     """J1, J26, trap 25c."""
     available = [10 * GIB]
-    gate = BurstGate(lambda: available[0], reserve_bytes=2 * GIB, job_bytes=GIB)
+    clock = ManualClock(datetime(2026, 11, 30, tzinfo=UTC), monotonic_ns=1)
+    gate = BurstGate(lambda: available[0], reserve_bytes=2 * GIB, job_bytes=GIB, clock=clock)
     slots = LaneSlots(LaneSize(2, 20), gate.allowed)
     assert slots.free() == 2 + 8
     available[0] = GIB
+    clock.advance(BurstGate.READ_EVERY_S)
     assert slots.free() == 2
     slots.take()
     slots.take()
     assert slots.free() == 0
     available[0] = 3 * GIB
+    clock.advance(BurstGate.READ_EVERY_S)
     assert slots.free() == 1
 
 
