@@ -16,7 +16,7 @@ from headway.core.errors import ConfigError
 
 
 class _Distribution(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Constant(_Distribution):

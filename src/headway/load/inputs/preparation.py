@@ -1,4 +1,4 @@
-"""Makes a recipe of an input spec (in the parent) and opens it (in a worker)."""
+"""Makes a recipe of an input spec, in the parent."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 from headway.backends.spec import BackendSpec
 from headway.core.distributions import Constant, draw_int
 from headway.core.errors import ConfigError
-from headway.load.inputs.conversation import Inputs
-from headway.load.inputs.conversations_file import FileInputs, RowUse, prepare_file
+from headway.load.inputs.conversations_file import RowUse, prepare_file
 from headway.load.inputs.counted import CountedVocabulary, count_vocabulary
 from headway.load.inputs.counting import TokenCounter
 from headway.load.inputs.formats import detect_format
@@ -21,14 +20,12 @@ from headway.load.inputs.importing import Imported, Source
 from headway.load.inputs.keys import derive_key
 from headway.load.inputs.lengths import first_input_lengths, import_lengths
 from headway.load.inputs.recipe import Recipe, workload_hash
-from headway.load.inputs.synthetic import SyntheticInputs
 from headway.load.inputs.trace import (
     first_trace_lengths,
     import_trace,
     read_offsets,
     trace_recipe,
 )
-from headway.load.inputs.trace_inputs import TraceInputs
 from headway.load.spec import FileInputSpec, InputSpec, SyntheticInputSpec, TraceInputSpec
 
 T = TypeVar("T")
@@ -65,25 +62,6 @@ async def prepare(
             return await preparation.file(inputs)
         case TraceInputSpec():
             return await preparation.trace(inputs)
-
-
-def open_inputs(recipe: Recipe, seed: int, stage: int = 0) -> Inputs:
-    """Open prepared inputs for one stage.
-
-    Args:
-        recipe: From `prepare`.
-        seed: The run's seed.
-        stage: The stage's number. No two stages send the same synthetic text, because the second
-            would find it in the target's prefix cache.
-    """
-    spec = recipe.input_spec()
-    match spec:
-        case SyntheticInputSpec():
-            return SyntheticInputs(recipe, spec, seed, stage)
-        case FileInputSpec():
-            return FileInputs(recipe, spec, seed, stage)
-        case TraceInputSpec():
-            return TraceInputs(recipe, spec, seed, stage)
 
 
 def offsets_ns(recipe: Recipe) -> Sequence[int]:

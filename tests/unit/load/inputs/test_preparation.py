@@ -12,7 +12,7 @@ import pytest
 from headway.backends.spec import NullBackendSpec, OpenAIBackendSpec
 from headway.core.errors import ConfigError
 from headway.load.inputs import prepare
-from headway.load.inputs.prepare import in_thread
+from headway.load.inputs.preparation import in_thread
 from headway.load.spec import SyntheticInputSpec
 
 
