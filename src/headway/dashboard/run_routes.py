@@ -1,27 +1,36 @@
-"""The routes of the form for a new run."""
+"""The routes of the pages about runs: the form, the targets, the comparison."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated
 from urllib.parse import parse_qs
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from headway.api.extension import ExtensionParts
 from headway.api.identity import Caller, Identity
 from headway.api.problems import Refusal
+from headway.api.views import job_view
 from headway.client.models import JobRequest
+from headway.dashboard.compare_page import Choice, compare_page
+from headway.dashboard.comparisons import ComparisonFailed, Comparisons, Outcome
 from headway.dashboard.job_parts import BENCH
 from headway.dashboard.new_run import Draft, SpecOf, draft_of, form_values, new_run_page
 from headway.dashboard.responses import check_same_origin, html_response, see_other
+from headway.dashboard.runs import find_runs, run_directory
+from headway.dashboard.targets_page import targets_of, targets_page
 from headway.load.spec import RunSpec
 from headway.store.values import JobRow
 
 MAX_FIELDS = 100
+FILE = "report.json"
+"""Runs that have it can be compared; others ended before their first stage."""
+JobText = Annotated[str, Query(max_length=64, pattern=r"^[0-9A-Za-z]*$")]
 
 
 class RunRoutes:
-    """`/runs/new`.
+    """`/runs/new`, `/targets` and `/compare`.
 
     Args:
         parts: The API's own parts.
@@ -32,11 +41,16 @@ class RunRoutes:
         self._access = parts.access
         self._submissions = parts.submissions
         self._spec_of = spec_of
+        self._feed = parts.feed
+        self._clock = parts.clock
+        self._comparisons = Comparisons()
 
     def router(self) -> APIRouter:
         router = APIRouter(include_in_schema=False)
         router.add_api_route("/runs/new", self.form)
         router.add_api_route("/runs/new", self.submit, methods=["POST"])
+        router.add_api_route("/targets", self.targets)
+        router.add_api_route("/compare", self.compare)
         return router
 
     async def form(self, request: Request, caller: Caller) -> Response:
@@ -56,6 +70,40 @@ class RunRoutes:
         except Refusal as refusal:
             return html_response(new_run_page(draft, _sentence(refusal)), refusal.status)
         return see_other(f"/jobs/{row.id}")
+
+    async def targets(self, caller: Caller) -> Response:
+        """Who holds each target, who waits, and its history."""
+        position = self._feed.position
+        runs = await find_runs(self._access, caller.workspace)
+        return html_response(targets_page(targets_of(runs), position, self._clock.now()))
+
+    async def compare(
+        self,
+        caller: Caller,
+        a: JobText = "",
+        b: JobText = "",
+        allow_different: Annotated[str, Query(max_length=10)] = "",
+    ) -> Response:
+        """One run held against another."""
+        choice = Choice(a, b, bool(allow_different))
+        found = await find_runs(self._access, caller.workspace)
+        runs = [run for run in found if (run_directory(self._access, run.job) / FILE).exists()]
+        outcome, problem = None, None
+        if a and b:
+            try:
+                outcome = await self._outcome(choice, caller)
+            except (ComparisonFailed, Refusal) as error:
+                problem = str(error)
+        return html_response(compare_page(runs, choice, outcome, problem))
+
+    async def _outcome(self, choice: Choice, caller: Identity) -> Outcome:
+        directories = []
+        for job_id in (choice.a, choice.b):
+            row = await self._access.find(job_id, caller)
+            if row.operation != BENCH or not row.state.is_terminal:
+                raise ComparisonFailed(f"job {row.id} is no run that has ended")
+            directories.append(run_directory(self._access, job_view(row)))
+        return await self._comparisons.of(*directories, allow_different=choice.allow_different)
 
     async def _start(self, spec: RunSpec, caller: Identity) -> JobRow:
         asked = JobRequest(operation=BENCH, input=spec.model_dump(mode="json"), labels=spec.labels)
