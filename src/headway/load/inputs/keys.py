@@ -15,8 +15,19 @@ _ROUND_PAIRS = 3
 
 def derive_key(seed: int, stage: int, purpose: str, index: int = 0) -> int:
     """A number of 128 bits, as good as random, the same on every machine."""
-    text = f"{seed}/{stage}/{purpose}/{index}".encode()
-    return int.from_bytes(blake2b(text, digest_size=16).digest(), "big")
+    return KeySeries(seed, stage, purpose)[index]
+
+
+class KeySeries:
+    """The keys of one purpose by index: what they have in common is hashed once."""
+
+    def __init__(self, seed: int, stage: int, purpose: str) -> None:
+        self._common = blake2b(f"{seed}/{stage}/{purpose}/".encode(), digest_size=16)
+
+    def __getitem__(self, index: int) -> int:
+        hashed = self._common.copy()
+        hashed.update(b"%d" % index)
+        return int.from_bytes(hashed.digest(), "big")
 
 
 class Permutation:
