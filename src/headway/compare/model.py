@@ -56,9 +56,10 @@ class MetricComparison(msgspec.Struct, kw_only=True, frozen=True):
     chance: float | None
     """The p-value: how often chance alone makes a change as large."""
     effect_size: float | None
-    effect_kind: Literal["cliffs_delta", "cohens_h"] | None
+    effect_kind: Literal["cliffs_delta", "cohens_h", "cohens_dz"] | None
     """Cliff's delta of single requests (durations): the probability that one of B took longer,
-    less the probability that it took less long. Cohen's h (shares)."""
+    less the probability that it took less long. Cohen's h (shares). Cohen's d_z (rounds): the mean
+    of the differences over their standard deviation."""
     word: Word
     reason: str
     standard_error: float | None

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from headway.compare.autocorrelation import integrated_time
+from headway.compare.autocorrelation import memory
 from headway.compare.bootstrap import Blocked, BlockedQuantile, BlockedRatio
 from headway.core.clock import NS_PER_S
 from headway.report.columns import COMPLETED, ERRORED, MISSING, Columns
@@ -24,7 +24,7 @@ BINS = 400
 MAX_BLOCKS = 40
 """More blocks gain little: Student's 97.5% quantile is 2.02 at 40 and 1.96 at infinitely many."""
 
-MIN_BLOCKS = 10
+MIN_BLOCKS = 8
 """With fewer blocks, Student's quantile and the noise of a spread over so few eat every gain."""
 
 BLOCK_TIMES = 5
@@ -140,14 +140,14 @@ class Durations:
         return Blocks(BlockedQuantile(groups, share), count.variance_share)
 
     def _memory(self, share: float) -> float:
-        """The integrated autocorrelation time, in bins, of being beyond the quantile."""
+        """The autocorrelation time, in bins and cautious, of being beyond the quantile."""
         if share not in self._memories:
             ordered = sorted(self.values_s)
             limit = ordered[max(0, math.ceil(share * len(ordered) - 1e-9) - 1)]
             series = [0.0] * BINS
             for place, value in zip(self._places(BINS), self.values_s, strict=True):
                 series[place] += (value > limit) - (1 - share)
-            self._memories[share] = integrated_time(series)
+            self._memories[share] = memory(series).cautious
         return self._memories[share]
 
     def _places(self, count: int) -> list[int]:
@@ -172,7 +172,7 @@ class Ratio:
         """Blocks for the ratio."""
         value = self.value or 0.0
         pairs = zip(self._above, self._below, strict=True)
-        time = integrated_time([above - value * below for above, below in pairs])
+        time = memory([above - value * below for above, below in pairs]).cautious
         count = block_count(time)
         if count.blocks < MIN_BLOCKS:
             return _too_short(time, self._length_ns)

@@ -97,9 +97,6 @@ def _published(
     interval: tuple[float | None, float | None],
 ) -> MetricComparison:
     metric = finding.metric
-    kind: Literal["cliffs_delta", "cohens_h"] = (
-        "cliffs_delta" if metric.per_mille is not None else "cohens_h"
-    )
     return MetricComparison(
         name=metric.name,
         better=metric.better,
@@ -111,13 +108,21 @@ def _published(
         high=interval[1],
         chance=difference.chance() if difference else None,
         effect_size=finding.effect,
-        effect_kind=kind if finding.effect is not None else None,
+        effect_kind=_effect_kind(finding),
         word=word,
         reason=reason,
         standard_error=difference.standard_error if difference else None,
         freedom=difference.freedom if difference else None,
         pairs=finding.pairs,
     )
+
+
+def _effect_kind(finding: Finding) -> Literal["cliffs_delta", "cohens_h", "cohens_dz"] | None:
+    if finding.effect is None:
+        return None
+    if finding.pairs is not None:
+        return "cohens_dz"
+    return "cliffs_delta" if finding.metric.per_mille is not None else "cohens_h"
 
 
 def _plain_change(finding: Finding) -> float | None:

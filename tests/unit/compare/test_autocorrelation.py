@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import math
 import random
-from statistics import fmean, pvariance
+from statistics import fmean, pstdev, pvariance
 
 import pytest
 
-from headway.compare.autocorrelation import integrated_time
+from headway.compare.autocorrelation import Memory, memory
 from headway.compare.samples import MAX_BLOCKS, MIN_BLOCKS, block_count
 
 
@@ -21,13 +21,21 @@ def fading(fade: float, count: int, rng: random.Random) -> list[float]:
 @pytest.mark.parametrize("fade", [0.0, 0.5, 0.8])
 def test_the_time_is_that_of_the_process(fade: float) -> None:
     rng = random.Random(3)
-    times = [integrated_time(fading(fade, 2_000, rng)) for _ in range(20)]
+    times = [memory(fading(fade, 2_000, rng)).time for _ in range(20)]
     assert sum(times) / len(times) == pytest.approx((1 + fade) / (1 - fade), rel=0.1)
 
 
+def test_its_standard_error_is_how_far_it_scatters() -> None:
+    rng = random.Random(5)
+    found = [memory(fading(0.5, 1_000, rng)) for _ in range(60)]
+    scatter = pstdev([one.time for one in found])
+    assert fmean(one.error for one in found) == pytest.approx(scatter, rel=0.4)
+    assert found[0].cautious == found[0].time + found[0].error
+
+
 def test_a_constant_series_remembers_nothing() -> None:
-    assert integrated_time([0.1] * 50) == 1.0
-    assert integrated_time([]) == 1.0
+    assert memory([0.1] * 50) == Memory(1.0)
+    assert memory([]) == Memory(1.0)
 
 
 def test_without_memory_there_are_the_most_blocks_and_they_show_all_variance() -> None:
