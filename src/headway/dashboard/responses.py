@@ -24,7 +24,6 @@ CONTENT_SECURITY_POLICY = "; ".join(
 
 SECURITY_HEADERS = {
     "content-security-policy": CONTENT_SECURITY_POLICY,
-    "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
     "referrer-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
