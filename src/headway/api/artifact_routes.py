@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import mimetypes
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import quote
@@ -19,9 +19,8 @@ from headway.api.job_access import JobAccess
 from headway.api.job_routes import JobReference
 from headway.api.problems import Refusal, problem_answers
 from headway.client.models import Artifact, ArtifactList
-from headway.core.errors import ConfigError
-from headway.jobs.artifacts import check_name
-from headway.store.values import JobRow
+from headway.store.events import EventKind
+from headway.store.values import Event, JobRow
 
 _UNKNOWN_TYPE = "application/octet-stream"
 # A job's file is shown by browsers as a page of this server unless they are told not to.
@@ -65,69 +64,67 @@ class ArtifactRoutes:
     async def list_artifacts(self, caller: Caller, job_id: JobReference) -> ArtifactList:
         """The job's artifacts, the newest attempt's first."""
         row = await self._access.find(job_id, caller)
-        types = await self._media_types(row)
-        found = await anyio.to_thread.run_sync(self._scan, row, types)
-        return ArtifactList(artifacts=found)
+        recorded = await self._recorded(row)
+        return ArtifactList(artifacts=await anyio.to_thread.run_sync(self._present, row, recorded))
 
     async def download(
         self, caller: Caller, job_id: JobReference, name: Name, attempt: Attempt = None
     ) -> Response:
         """One artifact, as a download."""
         row = await self._access.find(job_id, caller)
-        path = self._path(row, name, attempt)
-        if path is None:
+        recorded = await self._recorded(row)
+        attempts = [number for number, known in recorded if known == name]
+        found = max((n for n in attempts if attempt in (None, n)), default=None)
+        path = None if found is None else self._path(row, found, name)
+        if found is None or path is None:
             raise Refusal(404, f"job {row.id} has no artifact {name!r}")
-        types = await self._media_types(row)
         return FileResponse(
             path,
-            media_type=types.get(name) or _guessed(name),
+            media_type=recorded[found, name],
             headers={
                 **_DOWNLOAD_HEADERS,
                 "content-disposition": f"attachment; filename*=utf-8''{quote(path.name)}",
             },
         )
 
-    def _path(self, row: JobRow, name: str, attempt: int | None) -> Path | None:
-        try:
-            checked = check_name(name)
-        except ConfigError:
-            return None  # a name that no job could have given
-        attempts = range(row.attempt, 0, -1) if attempt is None else (attempt,)
-        for number in attempts:
-            directory = self._access.state_dir.job_artifacts(row.id) / str(number)
-            path = directory / checked
-            # A job may have left a link there that leads to a file of the server.
-            if path.is_file() and path.resolve().is_relative_to(directory.resolve()):
-                return path
-        return None
+    async def _recorded(self, row: JobRow) -> dict[tuple[int, str], str]:
+        """The artifacts that the store knows, by attempt and name, with their media types.
 
-    async def _media_types(self, row: JobRow) -> dict[str, str]:
-        """What the job itself said of its files, by their names."""
-        events = await self._access.store.events(row.id)
-        said = (json.loads(event.data_json) for event in events if event.kind == "artifact")
-        return {one["name"]: one["media_type"] for one in said if "media_type" in one}
+        The files alone would not do: an attempt that has lost its lease may still write some, and
+        only the store refuses it (J5).
+        """
+        recorded = {}
+        async for event in self._events(row):
+            if event.kind == EventKind.ARTIFACT:
+                said = json.loads(event.data_json)
+                media_type = said.get("media_type") or _guessed(said["name"])
+                recorded[event.attempt, said["name"]] = media_type
+        return recorded
 
-    def _scan(self, row: JobRow, types: dict[str, str]) -> list[Artifact]:
-        found: list[Artifact] = []
-        for attempt in range(row.attempt, 0, -1):
-            directory = self._access.state_dir.job_artifacts(row.id) / str(attempt)
-            for path in _files_below(directory):
-                name = path.relative_to(directory).as_posix()
-                media_type = types.get(name) or _guessed(name)
-                size_bytes = path.stat().st_size
+    async def _events(self, row: JobRow) -> AsyncIterator[Event]:
+        after = 0
+        while events := await self._access.store.events(row.id, after):
+            for event in events:
+                yield event
+            after = events[-1].number
+
+    def _present(self, row: JobRow, recorded: dict[tuple[int, str], str]) -> list[Artifact]:
+        found = []
+        for (attempt, name), media_type in recorded.items():
+            path = self._path(row, attempt, name)
+            if path is not None:
+                size = path.stat().st_size
                 found.append(
-                    Artifact(
-                        name=name, size_bytes=size_bytes, media_type=media_type, attempt=attempt
-                    )
+                    Artifact(name=name, size_bytes=size, media_type=media_type, attempt=attempt)
                 )
-        return found
+        return sorted(found, key=lambda each: (-each.attempt, each.name))
 
-
-def _files_below(directory: Path) -> Iterator[Path]:
-    """Complete files, by name. One that is still being written has a name with a dot in front."""
-    for path in sorted(directory.rglob("*")):
-        if path.is_file() and not path.is_symlink() and not path.name.startswith("."):
-            yield path
+    def _path(self, row: JobRow, attempt: int, name: str) -> Path | None:
+        directory = self._access.state_dir.job_artifacts(row.id) / str(attempt)
+        path = directory / name
+        # A job may have left a link there that leads to a file of the server.
+        inside = path.resolve().is_relative_to(directory.resolve())
+        return path if inside and path.is_file() and not path.is_symlink() else None
 
 
 def _guessed(name: str) -> str:

@@ -33,6 +33,7 @@ from headway.execution.attempt import (
 )
 from headway.jobs.artifacts import Artifact
 from headway.store import values
+from headway.store.events import EventKind
 from headway.store.store import Store
 from headway.store.values import AttemptEnd, ClaimedJob, Finish, JobRow
 
@@ -113,6 +114,7 @@ class AttemptRun:
         history = services.state_dir.attempt_progress(job.job_id, job.attempt)
         self._history = ProgressHistory(history, services.clock)
         self._writes: set[asyncio.Task[Any]] = set()
+        self._recordings: set[asyncio.Task[Any]] = set()
         self._progress_task: asyncio.Task[None] | None = None
         self._kept_bytes = 0
 
@@ -175,7 +177,9 @@ class AttemptRun:
 
     def on_artifact(self, artifact: Artifact) -> None:
         self._kept_bytes += artifact.size_bytes
-        self._write(self._add_event("artifact", msgspec.json.encode(artifact).decode()))
+        recording = self._write(self._record(artifact))
+        self._recordings.add(recording)
+        recording.add_done_callback(self._recordings.discard)
 
     def on_log_growth(self, size_bytes: int) -> None:
         claim = self.claimed.claim
@@ -201,8 +205,10 @@ class AttemptRun:
         self._services.metrics.ended(self.claimed, result, end)
         if result.kill is not None:
             report = msgspec.json.encode(result.kill.as_event()).decode()
-            self._write(self._add_event("killed", report))
+            self._write(self._add_event(EventKind.KILLED, report))
         await self._settle_progress()
+        if self._recordings:
+            await asyncio.wait(self._recordings)
         row = await self._persist(end)
         if row is None:
             _log.warning("job %s: the end of attempt %d was refused", *self._named())
@@ -253,11 +259,22 @@ class AttemptRun:
         task.add_done_callback(self._writes.discard)
         return task
 
-    async def _add_event(self, kind: str, data_json: str) -> None:
+    async def _record(self, artifact: Artifact) -> None:
+        """Store that an artifact is there: without its event nobody gets to see it."""
+        data_json = msgspec.json.encode(artifact).decode()
+        while self._stop < Stop.LOST:
+            if await self._add_event(EventKind.ARTIFACT, data_json):
+                return
+            await asyncio.sleep(_STORE_RETRY_S)
+
+    async def _add_event(self, kind: str, data_json: str) -> bool:
+        """Write to the job's history; False when the store was not there to answer."""
         try:
             await self._services.store.add_event(self.claimed.claim, kind, data_json)
+            return True
         except StoreUnavailable as error:
             _log.warning("job %s: the event %s was not stored: %s", self._named()[0], kind, error)
+            return False
 
     async def _write_progress(self) -> None:
         """Store the newest progress; again while newer comes."""

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class EventKind(StrEnum):
-    """What the store itself writes; dispatch adds its own (a kill's report, for example)."""
+    """What the store itself writes, and at the end what attempts add."""
 
     SUBMITTED = "submitted"
     READY = "ready"
@@ -19,3 +19,7 @@ class EventKind(StrEnum):
     """Its owner died or lost the lease."""
     CANCEL_REQUESTED = "cancel_requested"
     ENDED = "ended"
+    ARTIFACT = "artifact"
+    """A file is complete. One that has no such event, because it was refused, does not exist."""
+    KILLED = "killed"
+    """How its processes were ended."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,15 @@ from typing import Any
 
 async def job_with_artifacts(api: Any, **files: bytes) -> str:
     job_id: str = await api.submit(input={"model": "x"})
-    await api.claim()
+    claimed = await api.claim()
     leave_files(api.state_dir.job_artifacts(job_id) / "1", files)
+    for name in files:
+        await record(api, claimed, name.replace("__", "/"))
     return job_id
+
+
+async def record(api: Any, claimed: Any, name: str) -> None:
+    await api.store.add_event(claimed.claim, "artifact", json.dumps({"name": name}))
 
 
 def leave_files(directory: Path, files: dict[str, bytes]) -> None:
@@ -66,12 +73,26 @@ async def test_what_is_no_artifact_cannot_be_had(api: Any) -> None:
         assert answer.status_code == 404, name
 
 
+async def test_a_file_that_the_store_does_not_know_does_not_exist(api: Any) -> None:
+    """J5: an attempt that lost its lease may still write files; only the store can refuse them."""
+    job_id = await job_with_artifacts(api, **{"a.txt": b"a"})
+    leave_files(api.state_dir.job_artifacts(job_id) / "1", {"stale.txt": b"stale"})
+    listed = (await api.http.get(f"/v1/jobs/{job_id}/artifacts")).json()["artifacts"]
+    assert [each["name"] for each in listed] == ["a.txt"]
+    answer = await api.http.get(f"/v1/jobs/{job_id}/artifacts/stale.txt")
+    assert answer.status_code == 404
+
+
 async def test_a_link_out_of_the_artifacts_is_not_followed(api: Any) -> None:
     """A job could otherwise hand the server's own files to whoever may read its artifacts."""
-    job_id = await job_with_artifacts(api, **{"a.txt": b"a"})
+    job_id = await api.submit(input={"model": "x"})
+    claimed = await api.claim()
     directory = api.state_dir.job_artifacts(job_id) / "1"
+    leave_files(directory, {"a.txt": b"a"})
     os.symlink(api.state_dir.database, directory / "stolen.db")
     os.symlink(api.state_dir.root, directory / "stolen")
+    for each in ("a.txt", "stolen.db", "stolen/headway.db", "../../../headway.db"):
+        await record(api, claimed, each)
     for name in ("stolen.db", "stolen/headway.db"):
         answer = await api.http.get(f"/v1/jobs/{job_id}/artifacts/{name}")
         assert answer.status_code == 404, name

@@ -1,0 +1,46 @@
+"""A real server with the fault suite's operations, and what its tests do with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import psutil
+from job_servers import JobServer, StartServer
+
+from headway.client import Client, JobRequest, LogChunk
+
+OPERATIONS = Path(__file__).parents[1] / "faults" / "server_ops.py"
+LANES = ("--long", "2+0", "--short", "2+0", "--drain-s", "10", "--no-bench")
+
+Jobs = list[str]
+
+
+def start(start_server: StartServer, *flags: str, port: int = 0) -> JobServer:
+    """A server with two slots in each lane; `flags` go over the usual ones."""
+    return start_server(*LANES, *flags, operations=OPERATIONS, port=port)
+
+
+def submit(client: Client, operation: str, count: int, **fields: Any) -> Jobs:
+    """Submit equal jobs in one commit."""
+    requests = [JobRequest(operation=operation, input=fields) for _ in range(count)]
+    return [job.id for job in client.submit_batch(requests)]
+
+
+def until_printed(client: Client, job_id: str) -> list[int]:
+    """Wait for a job's first line; the numbers in it."""
+    said = next(said for said in client.follow(job_id) if isinstance(said, LogChunk))
+    return [int(word) for word in said.text.split() if word.isdigit()]
+
+
+def titled(server: JobServer, title: str) -> int:
+    """The server's process with this title."""
+    return next(each.pid for each in server.tree() if title in " ".join(each.cmdline()))
+
+
+def dead(pid: int) -> bool:
+    """Whether a process has ended, reaped or not."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
