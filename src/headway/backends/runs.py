@@ -25,6 +25,8 @@ class Run(msgspec.Struct, frozen=True, gc=False):
     """Of all of them together."""
     carrying: int
     """How many have text that is not empty."""
+    events: int
+    """How many there are."""
 
 
 class RunPattern:
@@ -80,7 +82,7 @@ class RunPattern:
             return None
         # `together` ends with the last event's beginning, as does what is cut off in front.
         rest = block[len(together) :]
-        return Run(text, len(texts) - texts.count(b"")), rest
+        return Run(text, len(texts) - texts.count(b""), len(texts)), rest
 
 
 def _text_of(texts: list[bytes]) -> str | None:

@@ -197,8 +197,11 @@ def test_runs_and_blocks_say_the_same_as_one_event_after_another(
     body = b"".join(written) + (DONE if ends_with_done else b"")
     edges = [0, *sorted(min(cut, len(body)) for cut in cuts), len(body)]
     reads = [(a + 1, body[a:b]) for a, b in pairwise(edges)]
-    progress, summary = measured(reads)
+    check_same(reads)
 
+
+def check_same(reads: list[tuple[int, bytes]]) -> None:
+    progress, summary = measured(reads)
     dialect = ChatDialect()
     slow_groups, is_malformed = dialect.decoder._one_by_one(reads, True)
     assert not is_malformed
@@ -209,6 +212,48 @@ def test_runs_and_blocks_say_the_same_as_one_event_after_another(
     assert summary.finish_reason == expected.finish_reason
     for name in ("chunks", "gaps_ns", "first_token_ns", "first_content_ns", "last_token_ns"):
         assert getattr(progress, name) == getattr(slow, name), name
+
+
+many_events = st.one_of(
+    st.lists(st.text(min_size=1, max_size=6), min_size=4, max_size=30).map(
+        lambda ts: [content(text) for text in ts]
+    ),
+    events.map(lambda event: [event]),
+)
+
+
+@given(
+    st.lists(many_events, min_size=1, max_size=5).map(
+        lambda parts: [event for part in parts for event in part]
+    ),
+    st.lists(st.integers(1, 4), max_size=60),
+    st.lists(st.integers(0, 8000), max_size=2),
+    st.booleans(),
+)
+def test_a_run_over_many_reads_says_the_same_as_one_event_after_another(
+    written: list[bytes], sizes: list[int], cuts: list[int], opens_with_role: bool
+) -> None:
+    """Most reads end with an event, as in a stream in real time; some are cut anywhere."""
+    written = [ROLE] * opens_with_role + [*written, event({}, "stop"), USAGE, DONE]
+    body, edges = b"".join(written), {0}
+    while written:
+        size = sizes.pop() if sizes else 1
+        edges.add(max(edges) + len(b"".join(written[:size])))
+        del written[:size]
+    edges |= {min(cut, len(body)) for cut in cuts}
+    reads = [(a + 1, body[a:b]) for a, b in pairwise(sorted(edges))]
+    check_same(reads)
+
+
+def test_a_stream_in_real_time_is_taken_as_a_run() -> None:
+    """P2, P5: the shape that the fast way is for does take it, with the last read's rest."""
+    pieces = [ROLE + content("a"), *[content(f" w{i}") for i in range(30)]]
+    pieces += [content(" y") + content(" z"), content("!") + event({}, "stop"), USAGE + DONE]
+    reads = [(10 * number, piece) for number, piece in enumerate(pieces, 1)]
+    groups, _ = ChatDialect().decoder.decode(reads, is_whole=True)
+    assert len(groups) == 4
+    assert isinstance(groups[1][1][0], Run)
+    check_same(reads)
 
 
 def test_completions_take_runs_too() -> None:
