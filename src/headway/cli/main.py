@@ -27,6 +27,7 @@ _SUBCOMMANDS = {
     "bench": _Subcommand("headway.cli.bench:bench_command", "Load-test a target, here and now."),
     "report": _Subcommand("headway.cli.report:report_command", "Rebuild a run's reports."),
     "compare": _Subcommand("headway.cli.compare:compare_command", "Tell two runs apart, or not."),
+    "gate": _Subcommand("headway.cli.gate:gate_command", "Pass or fail a run, for CI."),
     "ab": _Subcommand("headway.cli.ab:ab_command", "Measure two targets in turn and compare."),
     "sim": _Subcommand("headway.cli.sim:sim_command", "Run a simulated inference server."),
     "demo": _Subcommand("headway.cli.demo:demo_command", "Sweep a simulated server, end to end."),

@@ -1,0 +1,1 @@
+"""Gates: whether a run is good enough, for a pipeline that must not let a slow build through."""
