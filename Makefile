@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint format clean
+.PHONY: help demo test bench-load check lint format clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -28,6 +28,9 @@ lint: $(STAMP) ## Linters, types and import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+bench-load: $(STAMP) ## Measure the load engine against its budgets, beside wrk
+	$(BIN)/python benchmarks/load/budgets.py
 
 check: lint test ## All that CI checks
 

@@ -1,6 +1,7 @@
-"""A server that is never the limit: one prepared reply, written in one piece, for each request.
+"""A server that is seldom the limit: one prepared reply, written in one piece, for each POST.
 
-Run by wire_rate.py as a process of its own; prints its port.
+It lists one model, so that `headway bench` accepts it as a target. Run by the benchmarks as a
+process of its own; prints its port.
 """
 
 from __future__ import annotations
@@ -40,14 +41,22 @@ def whole_reply() -> bytes:
         b'three four five six seven eight"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,'
         b'"completion_tokens":8,"total_tokens":17}}'
     )
-    head = b"HTTP/1.1 200 OK\r\nServer: canned\r\nContent-Type: application/json\r\n"
+    return json_reply(body)
+
+
+def json_reply(body: bytes, status: bytes = b"200 OK") -> bytes:
+    head = b"HTTP/1.1 %b\r\nServer: canned\r\nContent-Type: application/json\r\n" % status
     return head + b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+
+MODELS = json_reply(b'{"object":"list","data":[{"id":"headway-sim","object":"model"}]}')
 
 
 class Canned(asyncio.Protocol):
     def __init__(self, reply: bytes) -> None:
         self.reply = reply
         self.missing = 0
+        self.answer = reply
         self.transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -62,11 +71,12 @@ class Canned(asyncio.Protocol):
                 data = data[taken:]
             else:
                 head, _, data = data.partition(b"\r\n\r\n")
+                self.answer = MODELS if head.startswith(b"GET") else self.reply
                 _, found, length = head.lower().partition(b"content-length: ")
                 self.missing = int(length.split(b"\r\n")[0]) if found else 0
             if not self.missing:
                 assert self.transport is not None
-                self.transport.write(self.reply)
+                self.transport.write(self.answer)
 
 
 async def main(chunks: int) -> None:

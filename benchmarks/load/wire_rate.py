@@ -14,20 +14,15 @@ import argparse
 import asyncio
 import cProfile
 import json
-import os
 import pstats
-import re
 import resource
-import shutil
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from pathlib import Path
 
 import uvloop
 from bare_client import run as run_bare
+from harness import CONNECTIONS, Server, client_core, pinned, prepared, simulated, wrk_rate
 
 from headway.backends.backend import Call, Progress
 from headway.backends.registry import create_openai
@@ -37,8 +32,6 @@ from headway.wire.options import TransportOptions
 from headway.wire.origin import parse_origin
 from headway.wire.transport import open_transport
 
-HERE = Path(__file__).parent
-CONNECTIONS = 64
 CALL = Call(prompt="How fast is the wire alone, without anything around it?", output_tokens=128)
 HEADERS = {"Content-Type": "application/json"}
 
@@ -99,45 +92,6 @@ async def backend_rate(port: int, stream: bool, seconds: float) -> float:
     return rate
 
 
-def wrk_rate(port: int, stream: bool, seconds: float) -> float | None:
-    wrk = shutil.which("wrk")
-    if wrk is None:
-        return None
-    script = HERE / ".wrk_post.lua"
-    body = request_body(stream).decode().replace("\\", "\\\\").replace("'", "\\'")
-    script.write_text(
-        f"wrk.method='POST'\nwrk.headers['Content-Type']='application/json'\nwrk.body='{body}'\n"
-    )
-    try:
-        printed = subprocess.run(
-            [wrk, "-t1", f"-c{CONNECTIONS}", f"-d{max(1, round(seconds))}s", "-s", str(script),
-             f"http://127.0.0.1:{port}/v1/chat/completions"],
-            capture_output=True, text=True, check=True,
-        ).stdout  # fmt: skip
-    finally:
-        script.unlink()
-    found = re.search(r"Requests/sec:\s+([\d.]+)", printed)
-    return float(found[1]) if found else None
-
-
-class Server:
-    """A server process pinned to its own core, away from the client's."""
-
-    def __init__(self, arguments: list[str], core: int) -> None:
-        self.process = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.PIPE)
-        os.sched_setaffinity(self.process.pid, {core})
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline().decode()
-        self.port = int(line) if line.strip().isdigit() else json.loads(line)["port"]
-
-    def __enter__(self) -> Server:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.terminate()
-        self.process.wait()
-
-
 def cpu_s() -> float:
     """CPU time of this process and of the children that have ended (wrk, not the server)."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -157,7 +111,7 @@ def clients(
         return lambda: uvloop.run(work())
 
     return [
-        ("wrk", lambda: wrk_rate(port, stream, seconds)),
+        ("wrk", lambda: wrk_rate(port, body, seconds)),
         ("bare uvloop", loop(lambda: run_bare(port, raw, CONNECTIONS, seconds))),
         ("transport fast", loop(lambda: transport_rate("fast", port, stream, seconds))),
         ("transport aiohttp", loop(lambda: transport_rate("aiohttp", port, stream, seconds))),
@@ -165,12 +119,10 @@ def clients(
     ]
 
 
-def measure(title: str, server: list[str], chunks: int, options: argparse.Namespace) -> None:
-    cores = sorted(os.sched_getaffinity(0))
+def measure(title: str, server: Server, chunks: int, options: argparse.Namespace) -> None:
     rates: dict[str, list[float]] = {}
     costs_us: dict[str, list[float]] = {}
-    with Server(server, cores[-1]) as target:
-        os.sched_setaffinity(0, {cores[0]})
+    with server as target, pinned(client_core()):
         # The first round only imports and warms up.
         for seconds in [0.3] + [options.seconds] * options.rounds:
             for name, run in clients(target.port, chunks > 0, seconds):
@@ -180,7 +132,6 @@ def measure(title: str, server: list[str], chunks: int, options: argparse.Namesp
                     spent_us = (cpu_s() - before_s) * 1e6
                     rates.setdefault(name, []).append(rate)
                     costs_us.setdefault(name, []).append(spent_us / (rate * seconds))
-        os.sched_setaffinity(0, cores)
     print(f"\n### {title}: {CONNECTIONS} in flight, {options.rounds} x {options.seconds:g} s\n")
     print_table(rates, costs_us, chunks)
 
@@ -201,12 +152,10 @@ def print_table(
 
 
 def profile(chunks: int, seconds: float) -> None:
-    with Server(
-        [str(HERE / "canned_server.py"), "--chunks", str(chunks)], max(os.sched_getaffinity(0))
-    ) as s:
+    with prepared(chunks) as server:
         profiler = cProfile.Profile()
         profiler.enable()
-        uvloop.run(backend_rate(s.port, chunks > 0, seconds))
+        uvloop.run(backend_rate(server.port, chunks > 0, seconds))
         profiler.disable()
     pstats.Stats(profiler).sort_stats("tottime").print_stats(22)
 
@@ -223,13 +172,13 @@ def main() -> None:
         profile(0, options.seconds)
         profile(options.chunks, options.seconds)
         return
-    canned = [str(HERE / "canned_server.py"), "--chunks"]
-    measure("Prepared reply, no stream", [*canned, "0"], 0, options)
-    measure("Prepared stream in one write", [*canned, str(options.chunks)], options.chunks, options)
+    chunks = options.chunks
+    measure("Prepared reply, no stream", prepared(0), 0, options)
+    measure("Prepared stream in one write", prepared(chunks), chunks, options)
     if not options.no_sim:
-        sim = ["-m", "headway.sim", "--die-with-parent", "--ttft", "0", "--itl", "0"]
-        measure("headway sim, no stream", sim, 0, options)
-        measure("headway sim, stream", sim, options.chunks, options)
+        at_once = ("--ttft", "0", "--itl", "0")
+        measure("headway sim, no stream", simulated(*at_once), 0, options)
+        measure("headway sim, stream", simulated(*at_once), chunks, options)
 
 
 if __name__ == "__main__":
