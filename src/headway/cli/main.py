@@ -29,6 +29,7 @@ _SUBCOMMANDS = {
     "compare": _Subcommand("headway.cli.compare:compare_command", "Tell two runs apart, or not."),
     "gate": _Subcommand("headway.cli.gate:gate_command", "Pass or fail a run, for CI."),
     "ab": _Subcommand("headway.cli.ab:ab_command", "Measure two targets in turn and compare."),
+    "export": _Subcommand("headway.cli.export:export_command", "Write a run in other formats."),
     "sim": _Subcommand("headway.cli.sim:sim_command", "Run a simulated inference server."),
     "demo": _Subcommand("headway.cli.demo:demo_command", "Sweep a simulated server, end to end."),
     "serve": _Subcommand("headway.cli.serve:serve_command", "Run the job server."),
