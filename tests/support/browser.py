@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException
+from selenium.common.exceptions import StaleElementReferenceException, TimeoutException
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
@@ -20,6 +20,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")
 MISSING = "needs chromium and chromedriver, which are not installed here"
 PATIENCE_S = 60.0
+_MAX_SEEN = 1_500
 _FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -68,7 +69,14 @@ class Browser:
         """What `condition` gives once that is true."""
         ignored = (StaleElementReferenceException,)
         waiting = WebDriverWait(self.driver, timeout_s, 0.1, ignored_exceptions=ignored)
-        return waiting.until(lambda _: condition())
+        try:
+            return waiting.until(lambda _: condition())
+        except TimeoutException:
+            raise AssertionError(f"not within {timeout_s:g} s; {self._seen()}") from None
+
+    def _seen(self) -> str:
+        body = self.find("body").text[:_MAX_SEEN]
+        return f"the page {self.driver.current_url} shows: {body}"
 
     def screen(self, width: int, height: int, *, dark: bool = False) -> None:
         """Take the size of a device, and its colours."""

@@ -8,6 +8,7 @@ restart, is told to look at everything anew (`reset`): it misses nothing and cos
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import logging
 import secrets
@@ -57,7 +58,7 @@ class JobFeed:
         self._ring: deque[Change] = deque(maxlen=RING)
         self._last = 0
         self._lost_until = 0
-        self._seen: dict[str, JobRow] = {}
+        self._seen: dict[str, JobRow] | None = None  # None: nothing was looked at yet
         self._news = asyncio.Event()
         self._followers = 0
         self._gatherer: Gatherer | None = None
@@ -107,6 +108,10 @@ class JobFeed:
             self._gatherer = self._doorbell.gather(job_topic(""), _MAX_RUNG)
             self._task = asyncio.create_task(self._run(self._gatherer))
         try:
+            # What later looks are held against, in place before the follower reads its list.
+            if self._seen is None:
+                with contextlib.suppress(StoreUnavailable):
+                    await self._look_at_newest()
             yield
         finally:
             self._followers -= 1
@@ -146,10 +151,12 @@ class JobFeed:
     async def _look_at_newest(self) -> None:
         page = await self._store.list_jobs(JobQuery(limit=_BACKUP_ROWS))
         before, self._seen = self._seen, {row.id: row for row in page.jobs}
+        if before is None:
+            return
         changed = [row for row in reversed(page.jobs) if before.get(row.id) != row]
-        if before and changed:
-            for row in changed:
-                self._add(row)
+        for row in changed:
+            self._add(row)
+        if changed:
             self._wake()
 
     def _add(self, row: JobRow) -> None:
@@ -157,13 +164,13 @@ class JobFeed:
             self._lost_until = self._ring[0].number
         self._last = next(self._numbers)
         self._ring.append(Change(self._last, row))
-        if row.id in self._seen or len(self._seen) < _BACKUP_ROWS:
+        if self._seen is not None and (row.id in self._seen or len(self._seen) < _BACKUP_ROWS):
             self._seen[row.id] = row
 
     def _forget(self) -> None:
         """Every follower looks at everything."""
         self._ring.clear()
-        self._seen.clear()
+        self._seen = None
         self._last = self._lost_until = next(self._numbers)
 
     def _wake(self) -> None:

@@ -1,63 +1,46 @@
 // Regions are parts of a page that the server renders and that change while one looks at it.
 import { tellTimes } from "./times.js";
 
-// Replaces what differs, row by row in tables, so that focus and selection elsewhere stay.
+// Changes `old` into `fresh`, leaving alone whatever is the same: a button that is being pressed,
+// a field with the focus and an opened part stay the elements that they are.
 function morph(old, fresh) {
   if (old.isEqualNode(fresh)) return;
-  const rows = old.querySelector(":scope > table.jobs > tbody");
-  const freshRows = fresh.querySelector(":scope > table.jobs > tbody");
-  if (!rows || !freshRows) {
-    replace(old, fresh);
+  if (old.nodeType !== Node.ELEMENT_NODE) {
+    old.nodeValue = fresh.nodeValue;
     return;
   }
-  let place = rows.firstElementChild;
-  for (const row of [...freshRows.children]) {
-    const known = document.getElementById(row.id);
-    if (!known) {
-      rows.insertBefore(row, place);
-      continue;
-    }
-    if (known === place) place = place.nextElementSibling;
-    else rows.insertBefore(known, place);
-    if (known.dataset.source !== row.outerHTML) {
-      const source = row.outerHTML;
-      replace(known, row);
-      row.dataset.source = source;
+  copyAttributes(old, fresh);
+  let place = old.firstChild;
+  for (const child of [...fresh.childNodes]) {
+    const known = child.id ? childWithId(old, child.id) : place;
+    if (known && isSameKind(known, child)) {
+      if (known === place) place = place.nextSibling;
+      else old.insertBefore(known, place);
+      morph(known, child);
+    } else {
+      old.insertBefore(child, place);
     }
   }
   while (place) {
-    const next = place.nextElementSibling;
+    const next = place.nextSibling;
     place.remove();
     place = next;
   }
-  const pages = old.querySelector(":scope > .pages");
-  const freshPages = fresh.querySelector(":scope > .pages");
-  pages?.remove();
-  if (freshPages) old.append(freshPages);
 }
 
-function replace(old, fresh) {
-  const focused = document.activeElement;
-  const path = old.contains(focused) ? address(focused) : null;
-  const open = [...old.querySelectorAll("details[open] > summary")].map((each) => each.textContent);
-  const scrolled = [...old.querySelectorAll(".scroll, pre")].map((each) => [each.scrollLeft, each.scrollTop]);
-  for (const summary of fresh.querySelectorAll("details > summary")) {
-    if (open.includes(summary.textContent)) summary.parentElement.open = true;
+function copyAttributes(old, fresh) {
+  for (const { name, value } of fresh.attributes) {
+    if (old.getAttribute(name) !== value) old.setAttribute(name, value);
   }
-  old.replaceWith(fresh);
-  [...fresh.querySelectorAll(".scroll, pre")].forEach((each, index) => {
-    if (scrolled[index]) [each.scrollLeft, each.scrollTop] = scrolled[index];
-  });
-  if (path) fresh.querySelector(path)?.focus();
+  for (const { name } of [...old.attributes]) {
+    // What the reader opened, and the exact time that a script put there, stay.
+    if (!fresh.hasAttribute(name) && name !== "open" && name !== "title") old.removeAttribute(name);
+  }
 }
 
-// Where an element would be found again in a region that was rendered anew.
-function address(element) {
-  if (element.id) return `#${CSS.escape(element.id)}`;
-  const link = element.getAttribute("href");
-  if (link) return `[href="${CSS.escape(link)}"]`;
-  return element.tagName.toLowerCase();
-}
+const childWithId = (parent, id) => [...parent.children].find((child) => child.id === id);
+
+const isSameKind = (one, other) => one.nodeName === other.nodeName && (one.id ?? "") === (other.id ?? "");
 
 // Fetches this page and takes over its regions.
 async function refresh() {

@@ -9,21 +9,21 @@ export function follow(addressAfter, handlers) {
   let source = null;
   let over = false;
 
-  const tell = (text, lost) => {
+  const tell = (text, mood = "") => {
     corner.textContent = text;
-    corner.classList.toggle("lost", lost);
+    corner.className = `connection ${mood}`;
   };
 
   const open = () => {
     source = new EventSource(addressAfter(lastId));
     source.onopen = () => {
-      tell("live", false);
+      tell("live");
       handlers.open?.();
     };
     source.onerror = () => {
       if (over) return;
       source.close();
-      tell("connection lost, trying again", true);
+      tell("connection lost, trying again", "lost");
       setTimeout(open, RETRY_MS);
     };
     for (const [name, handle] of Object.entries(handlers)) {
@@ -40,7 +40,7 @@ export function follow(addressAfter, handlers) {
     stop(text = "") {
       over = true;
       source.close();
-      tell(text, false);
+      tell(text, "over");
     },
   };
 }
