@@ -243,3 +243,22 @@ def test_a_target_that_is_not_there_yet_is_waited_for(
         sim(ttft=0.005, itl=0.001, port=target.port)
         assert ran.ended()[0] in (0, 5), ran.said
     assert "does not answer" in ran.said
+
+
+def test_a_key_is_named_and_read_by_the_server_alone(
+    start_server: Any, sim: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """J10: the operator says which variables jobs may read; no key is stored anywhere."""
+    monkeypatch.setenv("TEAM_KEY", "k-4711-secret")
+    target = sim(ttft=0.005, itl=0.001, api_key="k-4711-secret")
+    config = tmp_path / "server.yaml"
+    config.write_text("env_inherited: [TEAM_KEY]\n")
+    server = start_server("--config", str(config))
+    monkeypatch.delenv("TEAM_KEY")
+    load = ("--streams", "2", "--max-requests", "10", "--api-key-env", "TEAM_KEY")
+    ran = bench(server, target.url, tmp_path / "run", *load)
+    assert ran.ended()[0] in (0, 5), ran.said
+    kept = [*(tmp_path / "run").rglob("*"), *server.state_dir.rglob("*"), server.log_path]
+    files = [path for path in kept if path.is_file()]
+    assert len(files) > 10
+    assert not [path for path in files if b"k-4711-secret" in path.read_bytes()]

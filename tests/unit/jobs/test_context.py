@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import dataclasses
 import logging
 from pathlib import Path
 from typing import Any
@@ -290,3 +291,26 @@ async def test_results_errors_and_timeouts_pass_through_the_driver() -> None:
     assert await cancelled_as_job_cancelled(times_out(), lambda: False) == "timed out"
     with pytest.raises(ValueError, match="mine"):
         await cancelled_as_job_cancelled(fails(), lambda: False)
+
+
+def test_an_artifact_can_be_the_file_itself(job, tmp_path) -> None:
+    file = tmp_path / "big"
+    file.write_text("content")
+    job.artifact("shared.txt", file, share=True)
+    job.artifact("copied.txt", file)
+    assert (tmp_path / "artifacts" / "shared.txt").samefile(file)
+    assert not (tmp_path / "artifacts" / "copied.txt").samefile(file)
+    assert (tmp_path / "artifacts" / "copied.txt").read_text() == "content"
+
+
+def test_a_shared_file_is_still_whole_when_the_next_attempt_goes_on_writing(
+    job, sink, tmp_path
+) -> None:
+    """The next attempt writes to a copy of the directory, not to the first one's artifact."""
+    (job.job_dir / "records").write_text("one")
+    job.artifact("records", job.job_dir / "records", share=True)
+    place = dataclasses.replace(job.place, job_dir=JobDir(tmp_path / "work", 2))
+    second = JobContext("id", 2, "op", {}, {}, place, sink)
+    with (second.job_dir / "records").open("a") as file:
+        file.write("two")
+    assert (tmp_path / "artifacts" / "records").read_text() == "one"
