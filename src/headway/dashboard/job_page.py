@@ -69,7 +69,7 @@ def job_page(details: JobDetails, *, with_runs: bool) -> str:
         _artifacts(details),
         _given(details),
         _events(details),
-        live=Live(f"/v1/jobs/{job.id}/logs/stream"),
+        live=Live(f"/v1/jobs/{job.id}/logs/stream", gap_ms=800),
         with_runs=with_runs,
     )
 
@@ -183,7 +183,7 @@ def _log(details: JobDetails) -> Markup:
             class_="button small"),
         class_="log-tools",
     )  # fmt: skip
-    text = details.log_tail or "Nothing was printed yet."
+    text = details.log_tail or f"Nothing was printed{'' if job.state.is_terminal else ' yet'}."
     return tag(
         "section",
         tag("h2", "Log", id="log-title"),

@@ -22,10 +22,12 @@ class Live:
     Attributes:
         stream: The address of server-sent events.
         position: Where the stream goes on from what the page shows.
+        gap_ms: At least so long between two looks at what changed.
     """
 
     stream: str
     position: str = ""
+    gap_ms: int = 400
 
 
 def page(
@@ -59,6 +61,7 @@ def page(
         tabindex=-1,
         data_stream=None if live is None else live.stream,
         data_position=None if live is None else live.position,
+        data_gap=None if live is None else live.gap_ms,
     )
     body = tag(
         "body",

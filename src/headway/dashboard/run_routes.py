@@ -18,7 +18,7 @@ from headway.dashboard.comparisons import ComparisonFailed, Comparisons, Outcome
 from headway.dashboard.job_parts import BENCH
 from headway.dashboard.new_run import Draft, SpecOf, draft_of, form_values, new_run_page
 from headway.dashboard.responses import check_same_origin, html_response, see_other
-from headway.dashboard.runs import find_runs, run_directory
+from headway.dashboard.runs import Runs, run_directory
 from headway.dashboard.targets_page import targets_of, targets_page
 from headway.load.spec import RunSpec
 from headway.store.values import JobRow
@@ -43,6 +43,7 @@ class RunRoutes:
         self._spec_of = spec_of
         self._feed = parts.feed
         self._clock = parts.clock
+        self._runs = Runs(parts.access)
         self._comparisons = Comparisons()
 
     def router(self) -> APIRouter:
@@ -74,7 +75,7 @@ class RunRoutes:
     async def targets(self, caller: Caller) -> Response:
         """Who holds each target, who waits, and its history."""
         position = self._feed.position
-        runs = await find_runs(self._access, caller.workspace)
+        runs = await self._runs.newest(caller.workspace)
         return html_response(targets_page(targets_of(runs), position, self._clock.now()))
 
     async def compare(
@@ -86,7 +87,7 @@ class RunRoutes:
     ) -> Response:
         """One run held against another."""
         choice = Choice(a, b, bool(allow_different))
-        found = await find_runs(self._access, caller.workspace)
+        found = await self._runs.newest(caller.workspace)
         runs = [run for run in found if (run_directory(self._access, run.job) / FILE).exists()]
         outcome, problem = None, None
         if a and b:

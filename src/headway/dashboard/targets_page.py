@@ -94,7 +94,7 @@ def targets_page(targets: Sequence[Target], position: str, now: datetime) -> str
         "/targets",
         heading("Targets", new_run),
         region("targets", cards or nothing, kind="div"),
-        live=Live("/v1/jobs/stream", position),
+        live=Live("/v1/jobs/stream", position, gap_ms=2000),
     )
 
 

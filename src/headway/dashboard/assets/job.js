@@ -6,7 +6,7 @@ import { LogView } from "./log.js";
 const TAIL = 2000;
 
 export async function followJob(main) {
-  const refresh = refresher(800);
+  const refresh = refresher(Number(main.dataset.gap));
   const log = new LogView(document.getElementById("log"));
   let charts = null;
   if (document.getElementById("live-charts")) {

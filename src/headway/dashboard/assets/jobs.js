@@ -3,7 +3,7 @@ import { refresher } from "./regions.js";
 import { follow } from "./stream.js";
 
 export function followJobs(main) {
-  const refresh = refresher(400);
+  const refresh = refresher(Number(main.dataset.gap));
   const start = main.dataset.position;
   follow((lastId) => `${main.dataset.stream}?since=${encodeURIComponent(lastId || start)}`, {
     job: refresh,
