@@ -410,6 +410,19 @@ class TestEnd:
         clock.advance(30)
         assert (await claim_one(again)).job_id == row.id
 
+    async def test_backoff_does_not_wait_for_a_clock_that_was_set_back(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        """Fault suite, "clock stepped": rows from the future."""
+        row = await submit_one(store)
+        scheduled = await submit_one(store, not_before=NOW + timedelta(seconds=60))
+        await store.end_attempt(await claim_one(store), retry(30))
+        assert await store.end_future_backoffs() == 0, "an ordinary backoff is left alone"
+        clock.set_by(-7200)
+        assert await store.end_future_backoffs() == 1
+        assert (await claim_one(store)).job_id == row.id
+        assert (await store.find(scheduled.id)).wait_reason is WaitReason.SCHEDULED  # type: ignore[union-attr]
+
     async def test_a_drained_attempt_does_not_count(self, store: Store) -> None:
         row = await submit_one(store)
         back = await store.end_attempt(await claim_one(store), Release(reason="drain"))

@@ -40,7 +40,7 @@ def brood(job: JobContext, seconds: float = 300) -> int:
 
 
 @operation(lane="short", **RETRIED)
-def quick(job: JobContext, number: int = 0) -> int:
+def quick(job: JobContext, number: int = 0, text: str = "") -> int:
     return number
 
 
@@ -57,6 +57,14 @@ def twice(job: JobContext) -> int:
     """Asks to be run again, once."""
     if job.attempt == 1:
         raise Retry(after_s=0.2, reason="not yet")
+    return job.attempt
+
+
+@operation(lane="long", **RETRIED)
+def backs_off(job: JobContext) -> int:
+    """Asks to be run again after a pause that is long enough to do something to it."""
+    if job.attempt == 1:
+        raise Retry(after_s=4, reason="not yet")
     return job.attempt
 
 

@@ -60,6 +60,10 @@ class ManualClock:
         self._now += timedelta(seconds=seconds)
         self._monotonic_ns += round(seconds * NS_PER_S)
 
+    def set_by(self, seconds: float) -> None:
+        """Set the wall clock, in either direction, as NTP does; the monotonic one knows nothing."""
+        self._now += timedelta(seconds=seconds)
+
 
 def ns_from_s(seconds: float) -> int:
     """Seconds as integer nanoseconds."""

@@ -78,7 +78,11 @@ class SystemJobs:
 
     async def _step_one(self, job: SystemJob) -> float:
         now = self._clock.now()
-        due = latest_due(job.cron, await self._store.last_period(job.name) or self._since, now)
+        last = await self._store.last_period(job.name) or self._since
+        if last > now:
+            # The clock was set back: without this the duty would rest until its time comes again.
+            await self._store.record_period(job.name, now)
+        due = latest_due(job.cron, last, now)
         if due is not None:
             await self._run(job, due)
         return (next_due(job.cron, self._clock.now()) - self._clock.now()).total_seconds()

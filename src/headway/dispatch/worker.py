@@ -15,6 +15,7 @@ from headway.core.clock import Clock
 from headway.core.statedir import StateDir
 from headway.core.states import Lane
 from headway.dispatch.capacity import Capacity, MemoryGauge, capacity
+from headway.dispatch.clock_watch import ClockWatch
 from headway.dispatch.dispatcher import Dispatcher, DispatchSettings
 from headway.dispatch.doorbell import WORK
 from headway.dispatch.host_statistics import HostStatistics
@@ -43,6 +44,7 @@ from headway.store.values import RetentionRule
 _log = logging.getLogger(__name__)
 
 _RESCUE_S = 2.0
+_CLOCK_S = 5.0
 _WAITING_ROOM_S = 2.0
 _SYSTEM_JOBS_S = 60.0
 
@@ -127,7 +129,12 @@ class Worker:
         )
         dispatch = DispatchSettings(owner=self.owner, lease_s=settings.lease_s)
         self._dispatcher = Dispatcher(services, self._lanes(), dispatch)
-        self._loops = [self._rescuing(), self._awaiting(), self._system_jobs()]
+        self._loops = [
+            self._rescuing(),
+            self._awaiting(),
+            self._system_jobs(),
+            self._watching_the_clock(),
+        ]
 
     def _lanes(self) -> dict[Lane, LaneSlots]:
         settings = self.settings
@@ -149,6 +156,10 @@ class Worker:
     def _rescuing(self) -> Loop:
         rescuer = Rescuer(self.store, self.doorbell, self.metrics)
         return Loop("rescuing", rescuer.step, _RESCUE_S, self.doorbell.listen())
+
+    def _watching_the_clock(self) -> Loop:
+        watch = ClockWatch(self.store, self.doorbell, self._clock)
+        return Loop("clock", watch.step, _CLOCK_S, self.doorbell.listen())
 
     def _awaiting(self) -> Loop:
         around = Surroundings(self.store, self._clock, self._health, self._registry)

@@ -164,6 +164,13 @@ class Store(Protocol):
         """When the next `scheduled` or `backoff` job becomes ready; None: there is none."""
         ...
 
+    async def end_future_backoffs(self) -> int:
+        """End each backoff that began later than now, because the wall clock was set back since.
+
+        How long it still has to last is not known; too early is better than hours too late.
+        """
+        ...
+
     # --- preconditions ---
 
     async def waiting(self) -> list[Waiting]:

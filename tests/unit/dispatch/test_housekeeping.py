@@ -38,6 +38,22 @@ class TestSystemJobs:
             store, list(jobs), lambda name: NamedLease(store, name, owner, 5.0), clock
         )
 
+    async def test_a_duty_does_not_rest_because_the_clock_was_set_back(
+        self, store: SqliteStore
+    ) -> None:
+        """Fault suite, "clock stepped": its last due time is in the future."""
+        ran: list[None] = []
+        clock = ManualClock(NOW)
+
+        async def run() -> None:
+            ran.append(None)
+
+        jobs = self._jobs(store, clock, "w1", SystemJob("duty", "*/10 * * * *", run))
+        for seconds in (600, -86400, 600):
+            clock.set_by(seconds)
+            await jobs.step()
+        assert len(ran) == 2
+
     async def test_a_duty_runs_once_for_each_due_time_in_one_worker(
         self, store: SqliteStore
     ) -> None:

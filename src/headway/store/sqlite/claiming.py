@@ -55,6 +55,11 @@ def make_due_ready(transaction: Transaction) -> None:
         keys.admit(transaction, key)
 
 
+def end_future_backoffs(transaction: Transaction) -> int:
+    """Make backoffs that began in the future due; how many."""
+    return transaction.change("end_future_backoffs", now_us=transaction.now_us)
+
+
 def renew(transaction: Transaction, claims: Sequence[Claim], lease_s: float) -> list[Claim]:
     """Prolong leases; the refused claims."""
     until_ns = transaction.now_ns + ns_from_s(lease_s)

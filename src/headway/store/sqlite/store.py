@@ -167,6 +167,9 @@ class SqliteStore:
     async def next_run_at(self) -> datetime | None:
         return await self._read(reading.next_run_at)
 
+    async def end_future_backoffs(self) -> int:
+        return await self._write(claiming.end_future_backoffs)
+
     async def waiting(self) -> list[Waiting]:
         return await self._read(waits.waiting)
 

@@ -10,6 +10,13 @@ SELECT run_at_us FROM jobs INDEXED BY jobs_due
 WHERE state = 'PENDING' AND wait_reason IN ('scheduled', 'backoff')
 ORDER BY run_at_us LIMIT 1;
 
+-- name: end_future_backoffs
+-- Backoffs that began in the future: the wall clock was set back. Reads the waiting timers only; the
+-- IN is the index's own, without which SQLite does not see that the index will do.
+UPDATE jobs INDEXED BY jobs_due SET run_at_us = :now_us
+WHERE state = 'PENDING' AND wait_reason IN ('scheduled', 'backoff') AND run_at_us > :now_us
+      AND wait_reason = 'backoff' AND waiting_since_us > :now_us;
+
 -- name: make_wait
 -- Put a pending job into another line. `waiting_since_us` starts anew: queue wait counts from it.
 UPDATE jobs SET wait_reason = :wait_reason, wait_detail = :wait_detail, run_at_us = NULL,
