@@ -210,6 +210,22 @@ def test_a_waiting_job_says_who_holds_its_key_and_where_it_stands(
     assert browser.run("return document.getElementById('wait').hidden") is True
 
 
+def test_a_waiting_job_s_place_changes_by_itself_when_those_before_it_leave(
+    server: JobServer, browser: Browser
+) -> None:
+    """Nothing happens to the job itself, so its own stream would say nothing."""
+    jobs = [submit(server, "slow", input={"steps": 5000}, concurrency_key="line") for _ in range(3)]
+    browser.open(f"{server.url}/jobs/{jobs[2].id}")
+    browser.until(lambda: browser.text("#wait dd") == "2")
+    with server.client() as client:
+        client.cancel(jobs[1].id)
+        browser.until(lambda: browser.text("#wait dd") == "1")
+        client.cancel(jobs[0].id)
+        browser.until(lambda: browser.text("#summary .state") == "running")
+        browser.until(lambda: browser.count(".line") > 0)
+        client.cancel(jobs[2].id)
+
+
 def test_pages_are_readable_and_usable_without_their_script(server: JobServer) -> None:
     job = submit(server, "colours", ended=True)
     running = submit(server, "slow", input={"steps": 5000})

@@ -16,7 +16,7 @@ export class LiveCharts {
     this.attempt = 0;
   }
 
-  // What the attempt told before this page was opened.
+  // What the attempt told before this page was opened, or while nobody looked at it.
   async load() {
     try {
       const answer = await fetch(this.place.dataset.history);
@@ -25,8 +25,7 @@ export class LiveCharts {
       if (this.attempt > attempt) return;
       this.attempt = attempt;
       const earlier = points.map(({ at_s, numbers }) => ({ at: at_s, numbers }));
-      const first = this.points[0]?.at ?? Infinity;
-      this.points = earlier.filter((point) => point.at < first).concat(this.points);
+      this.points = earlier;
       this.#thin();
       this.#draw();
     } catch {

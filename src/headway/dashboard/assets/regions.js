@@ -55,7 +55,8 @@ async function refresh() {
 }
 
 // Returns a function that asks for a refresh; several at once make one, never two at a time.
-export function refresher(gapMs) {
+// `after` is called after each.
+export function refresher(gapMs, after = () => {}) {
   let running = false;
   let wanted = false;
   let last = 0;
@@ -68,6 +69,7 @@ export function refresher(gapMs) {
       last = performance.now();
       try {
         await refresh();
+        after();
       } catch {
         // The stream will tell when the server is back.
       }

@@ -8,6 +8,7 @@ export function follow(addressAfter, handlers) {
   let lastId = "";
   let source = null;
   let over = false;
+  let retry = 0;
 
   const tell = (text, mood = "") => {
     corner.textContent = text;
@@ -24,7 +25,7 @@ export function follow(addressAfter, handlers) {
       if (over) return;
       source.close();
       tell("connection lost, trying again", "lost");
-      setTimeout(open, RETRY_MS);
+      retry = setTimeout(open, RETRY_MS);
     };
     for (const [name, handle] of Object.entries(handlers)) {
       if (name === "open") continue;
@@ -35,11 +36,23 @@ export function follow(addressAfter, handlers) {
     }
   };
 
-  open();
+  // A browser has six connections for a server: tabs that nobody looks at must not keep them all.
+  // Coming back, a stream goes on where it stopped.
+  const onVisibility = () => {
+    if (document.hidden) {
+      source?.close();
+      clearTimeout(retry);
+    } else open();
+  };
+
+  if (!document.hidden) open();
+  document.addEventListener("visibilitychange", onVisibility);
   return {
     stop(text = "") {
       over = true;
-      source.close();
+      document.removeEventListener("visibilitychange", onVisibility);
+      clearTimeout(retry);
+      source?.close();
       tell(text, "over");
     },
   };
