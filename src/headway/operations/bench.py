@@ -6,6 +6,7 @@ from headway.jobs import Condition, JobContext, operation
 from headway.load.spec import RunSpec
 from headway.operations.files import check_readable
 from headway.operations.result import BenchResult
+from headway.operations.secrets import check_no_secrets
 from headway.operations.target import BenchSettings, target_conditions, target_key
 
 
@@ -13,8 +14,9 @@ def conditions(spec: RunSpec, settings: BenchSettings) -> list[Condition]:
     """What the job waits for; a run that could never begin is refused when it is submitted.
 
     Raises:
-        ConfigError: the target's URL or a file cannot be used.
+        ConfigError: the target's URL or a file cannot be used, or the run holds a secret.
     """
+    check_no_secrets(spec)
     check_readable(spec)
     return target_conditions(spec, settings)
 
