@@ -10,7 +10,7 @@ nothing.
 
 from __future__ import annotations
 
-from copy import copy
+from collections.abc import Callable
 
 from headway.backends.backend import Progress
 from headway.core.errors import InternalError
@@ -22,16 +22,16 @@ from headway.records.record import MAX_BODY_CHARS, Failure, RequestRecord, Statu
 class StageFrame:
     """What the records of one stage on one worker have in common."""
 
-    __slots__ = ("blank", "capture_text", "stage", "start_ns")
+    __slots__ = ("capture_text", "new_record", "stage", "start_ns")
 
     def __init__(self, stage: int, worker: int, start_ns: int, capture_text: bool) -> None:
         self.stage = stage
         self.start_ns = start_ns
         self.capture_text = capture_text
-        self.blank = RequestRecord(
-            stage=stage, index=0, worker=worker, status="cancelled", due_ns=0
-        )
-        """What each record begins as."""
+        blank = RequestRecord(stage=stage, index=0, worker=worker, status="cancelled", due_ns=0)
+        # Not copy.copy(blank), which looks this method up again for each request: 1.7 us less.
+        self.new_record: Callable[[], RequestRecord] = blank.__copy__  # type: ignore[attr-defined] # missing in the stubs
+        """Gives a copy of what each record begins as."""
 
 
 class Request:
@@ -55,7 +55,7 @@ class Request:
         if self.is_ended:
             raise InternalError("a request was ended twice")
         self.is_ended = True
-        record = copy(self._frame.blank)
+        record = self._frame.new_record()
         record.index = self.turn.conversation.index
         record.turn = self.turn.number
         record.status = status
