@@ -45,7 +45,7 @@ def test_without_memory_there_are_the_most_blocks_and_they_show_all_variance() -
 
 def test_a_longer_memory_leaves_fewer_and_then_too_few_blocks() -> None:
     assert block_count(4.0).blocks == 20
-    assert block_count(9.0).blocks < MIN_BLOCKS
+    assert block_count(11.0).blocks < MIN_BLOCKS
 
 
 @pytest.mark.parametrize("fade", [0.3, 0.7])
