@@ -83,10 +83,10 @@ def live_figures(job: Job) -> Markup:
         ("Stage", stage, ""),
         ("Sent", plain(numbers.get("sent_rate_per_s")), "/s"),
         ("Done", plain(numbers.get("done_rate_per_s")), "/s"),
-        ("In flight", plain(numbers.get("in_flight")), ""),
+        ("In flight", f"{numbers.get('in_flight', 0):,.0f}", ""),
         ("TTFT p50", ms(numbers.get("ttft_p50_s")), "ms"),
         ("Latency p50", ms(numbers.get("latency_p50_s")), "ms"),
-        ("Errors", plain(numbers.get("errored")), ""),
+        ("Errors", f"{numbers.get('errored', 0):,.0f}", ""),
     ]
     cells = [
         tag("div", tag("dt", name), tag("dd", value, tag("small", f" {unit}") if unit else None))

@@ -116,9 +116,12 @@ class LiveChart {
   }
 
   #path(line, points, x, y) {
-    let path = "", down = false;
+    let path = "", down = false, stage;
     for (const { at, numbers } of points) {
       const value = numbers[line.key];
+      // What is counted in a stage begins anew in the next: no line leads from one to the other.
+      if (numbers.stage !== stage) down = false;
+      stage = numbers.stage;
       if (value === undefined) {
         down = false;
         continue;
