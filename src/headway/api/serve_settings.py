@@ -14,7 +14,12 @@ from headway.client.address import DEFAULT_PORT
 from headway.core.errors import ConfigError
 from headway.core.spec import SpecModel
 from headway.core.states import Lane
-from headway.dispatch.worker_settings import LaneOverride, RetentionSettings, WorkerSettings
+from headway.dispatch.worker_settings import (
+    MIB,
+    LaneOverride,
+    RetentionSettings,
+    WorkerSettings,
+)
 from headway.jobs.environment import SETTABLE
 
 
@@ -37,6 +42,8 @@ class ServeSettings(SpecModel):
     host: str = "127.0.0.1"
     port: int = Field(default=DEFAULT_PORT, ge=0, le=65535)
     lanes: dict[Lane, LaneOverride] = Field(default_factory=dict)
+    burst_reserve_bytes: int | None = Field(default=None, ge=0)
+    burst_job_bytes: int = Field(default=256 * MIB, gt=0)
     inline_threads: int = Field(default=128, ge=1, le=10_000)
     lease_s: float = Field(default=15.0, gt=0)
     drain_s: float = Field(default=30.0, ge=0)
@@ -60,6 +67,8 @@ class ServeSettings(SpecModel):
             state_dir=self.state_dir,
             operations=self.operations,
             lanes=self.lanes,
+            burst_reserve_bytes=self.burst_reserve_bytes,
+            burst_job_bytes=self.burst_job_bytes,
             lease_s=self.lease_s,
             drain_s=self.drain_s,
             drain_grace_s=self.drain_grace_s,

@@ -131,6 +131,8 @@ class WorkerProcess:
             async with asyncio.timeout(_READY_S):
                 line = await self._process.stdout.readline()
         except TimeoutError:
+            # Alive and silent it would be waited for as long as it lives.
+            self._process.kill()
             return WorkerStatus(ready=False, error=f"it was not ready within {_READY_S:g} s")
         if not line:
             code = await self._process.wait()
