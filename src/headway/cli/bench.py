@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,12 +15,13 @@ from headway.cli.bench_options import bench_options
 from headway.cli.bench_outcome import BenchOutput, classify, console_of, show_report
 from headway.cli.durations import parse_duration_s
 from headway.cli.exit_codes import ExitCode
+from headway.cli.interrupts import interrupts
 from headway.cli.spec_options import SectionedCommand, overlay, read_spec_file, spec_values
 from headway.core.clock import SystemClock
 from headway.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from headway.load import Observer, Run, RunResult
+    from headway.load import Observer, RunResult
     from headway.load.spec import RunSpec
 
 _EXAMPLES = """
@@ -108,32 +108,8 @@ async def _execute(spec: RunSpec, run_dir: Path, *, resume: bool, quiet: bool) -
 
     with _observer(quiet) as observer:
         run = Run(spec, run_dir, observer, resume=resume)
-        with _interrupts(run):
+        with interrupts(run.request_stop, run.abort):
             return await run.execute()
-
-
-@contextlib.contextmanager
-def _interrupts(run: Run) -> Iterator[None]:
-    """The first Ctrl-C (or SIGTERM) ends the load gracefully, the second at once."""
-    loop = asyncio.get_running_loop()
-    asked = False
-
-    def interrupt() -> None:
-        nonlocal asked
-        if asked:
-            run.abort()
-            return
-        asked = True
-        click.echo("\nStopping; requests in flight may finish. Ctrl-C again ends now.", err=True)
-        run.request_stop()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, interrupt)
-    try:
-        yield
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
 
 
 @contextlib.contextmanager
