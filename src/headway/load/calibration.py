@@ -7,20 +7,15 @@ most. The same engine measures the floor as measures the target.
 
 from __future__ import annotations
 
-import asyncio
-import json
-import subprocess
-import sys
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from headway.backends.spec import OpenAIBackendSpec, TargetSpec
-from headway.core.errors import HeadwayError, WorkerLost
+from headway.backends.spec import TargetSpec
+from headway.core.errors import HeadwayError
+from headway.load.null_server import NullServer
 from headway.load.runner import Run
 from headway.load.spec import (
     ConcurrentProfile,
@@ -41,17 +36,14 @@ _STAGE_S = 0.5
 _PACED_PER_S = 200.0
 _MOST_PACED_PER_S = 2_000.0
 _SATURATING_STREAMS = 64
-_READY_DEADLINE_S = 15.0
-_EXIT_DEADLINE_S = 3.0
 
 
-def can_calibrate(spec: RunSpec) -> bool:
-    """Whether the null server speaks the run's protocol."""
-    return isinstance(spec.backend, OpenAIBackendSpec)
-
-
-async def calibrate(spec: RunSpec) -> dict[str, Any] | None:
+async def calibrate(spec: RunSpec, server: NullServer) -> dict[str, Any] | None:
     """Measure the floor.
+
+    Args:
+        spec: The run whose shape is measured.
+        server: Started; closing it is the caller's.
 
     Returns:
         A `report.floor.Floor` as plain data for `run.json`; None when it could not be measured,
@@ -60,8 +52,7 @@ async def calibrate(spec: RunSpec) -> dict[str, Any] | None:
     with tempfile.TemporaryDirectory(prefix="headway-calibration-") as scratch:
         path = Path(scratch)
         try:
-            async with _null_server() as url:
-                await Run(floor_spec(spec, url), path).execute()
+            await Run(floor_spec(spec, await server.url()), path).execute()
             directory = RunDirectory(path)
             paced = floor_of(stage_summary(directory, 0))
             fastest = floor_of(stage_summary(directory, 1), saturated=True)
@@ -100,46 +91,3 @@ def _asked_rate(spec: RunSpec) -> float:
     if isinstance(profile, ConstantProfile | PoissonProfile | GammaProfile):
         return max(profile.rate)
     return _PACED_PER_S
-
-
-@asynccontextmanager
-async def _null_server() -> AsyncIterator[str]:
-    process = _start_null_server()
-    try:
-        yield await asyncio.wait_for(_ready_url(process), _READY_DEADLINE_S)
-    except TimeoutError as error:
-        raise WorkerLost("the null server did not get ready in time") from error
-    finally:
-        process.kill()
-        assert process.stdout is not None
-        process.stdout.close()
-        process.wait(_EXIT_DEADLINE_S)
-
-
-def _start_null_server() -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "headway.sim", "--die-with-parent"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        # A group of its own: Ctrl-C in the terminal is for the parent to interpret.
-        process_group=0,
-    )
-
-
-async def _ready_url(process: subprocess.Popen[bytes]) -> str:
-    """The URL in the first line of the server's output."""
-    assert process.stdout is not None
-    loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader()
-    transport, _ = await loop.connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), process.stdout
-    )
-    try:
-        line = await reader.readline()
-    finally:
-        transport.close()
-    if not line:
-        raise WorkerLost("the null server ended before it was ready")
-    ready: dict[str, Any] = json.loads(line)
-    return str(ready["url"])

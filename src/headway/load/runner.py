@@ -11,12 +11,14 @@ from typing import Any, TypeVar
 import msgspec
 
 from headway.backends.backend import TargetInfo
+from headway.backends.spec import OpenAIBackendSpec
 from headway.core.clock import Clock, SystemClock
 from headway.core.errors import ConfigError, HeadwayError
 from headway.load.fleet import Barrier, Deadlines, Fleet, RunSetup, WorkerProcess
 from headway.load.inputs import Recipe, offsets_ns
 from headway.load.journal import Journal
 from headway.load.messages import FromWorker
+from headway.load.null_server import NullServer
 from headway.load.observer import Observer
 from headway.load.preparing import prepare_inputs
 from headway.load.provenance import (
@@ -71,6 +73,7 @@ class Run:
         self._run_id = secrets.token_hex(8)
         self._starting: asyncio.Task[Any] | None = None
         self._stage: StageRun | None = None
+        self._null_server: NullServer | None = None
         self._stop_asked = False
         self._aborted = False
 
@@ -102,7 +105,9 @@ class Run:
         fleet = Fleet(self._path / "workers.log", self._deadlines, self._clock, self)
         workers = worker_count(self._spec, available_cpus())
         try:
-            fleet.spawn(workers)  # They load their modules while the inputs are prepared.
+            # They load their modules while the inputs are prepared.
+            fleet.spawn(workers)
+            self._start_null_server()
             recipe = await self._interruptible(self._prepare_inputs())
             if recipe is None:
                 return self._result([], None)
@@ -114,6 +119,7 @@ class Run:
             run = await self._begun(recipe, target, workers)
             return await self._run_stages(run, recipe, barrier)
         finally:
+            self._close_null_server()
             await (fleet.kill() if self._aborted else fleet.close())
 
     # --- the fleet's listener ------------------------------------------------------------------
@@ -178,15 +184,26 @@ class Run:
         await self._calibrate(run)
         return run
 
+    def _start_null_server(self) -> None:
+        # Only protocols that the simulated server speaks can be calibrated.
+        speaks = isinstance(self._spec.backend, OpenAIBackendSpec)
+        if self._spec.calibrate and speaks and self._past is None:
+            self._null_server = NullServer()
+
+    def _close_null_server(self) -> None:
+        if self._null_server is not None:
+            self._null_server.close()
+            self._null_server = None
+
     async def _calibrate(self, run: RunFile) -> None:
-        if not self._spec.calibrate:
+        if self._null_server is None:
             return
         # Here, not at the top: calibration runs runs, and needs reports, which take long to load.
-        from headway.load.calibration import calibrate, can_calibrate
+        from headway.load.calibration import calibrate
 
-        if can_calibrate(self._spec):
-            self._observer.phase("calibrating")
-            run.calibration = await self._interruptible(calibrate(self._spec))
+        self._observer.phase("calibrating")
+        run.calibration = await self._interruptible(calibrate(self._spec, self._null_server))
+        self._close_null_server()
 
     def _run_file(self, recipe: Recipe) -> RunFile:
         return RunFile(
