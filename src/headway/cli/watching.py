@@ -50,8 +50,10 @@ class JobWatch:
         for said in self._client.follow(self._job_id, tail=tail, since=since):
             if isinstance(said, LogChunk):
                 self._log_to.write(said.text)
-                self._log_to.flush()
+                # Before the flush: Ctrl-C that comes once the line can be seen must not show it
+                # again to who comes back, and what is in the buffer is still written at exit.
                 self._position = said.position
+                self._log_to.flush()
             else:
                 job = said
                 self._show_status(said)

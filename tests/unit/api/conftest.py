@@ -114,7 +114,7 @@ async def running_api(directory: Path, limits: Limits) -> AsyncIterator[Api]:
     url = url_of(listening)
     async with (
         serving(create_app(parts), listening),
-        httpx.AsyncClient(base_url=url, verify=False) as http,
+        httpx.AsyncClient(base_url=url, verify=False, timeout=60) as http,
     ):
         yield Api(http, url, store, doorbell, state_dir, live)
         live.stop()

@@ -36,7 +36,8 @@ def _result(rate: float) -> BenchResult:
     }  # fmt: skip
     stage = StageFigures.model_validate(figures)
     return BenchResult(
-        run_id="r", outcome="completed", verdict="VALID", target_url=None, model="m", resumed=0, completed=9,
+        run_id="r", outcome="completed", verdict="VALID", target_url=None, model="m", resumed=0,
+        completed=9,
         stages=(stage,),
     )  # fmt: skip
 
