@@ -23,6 +23,9 @@ TTFT_S = 0.020
 GAP_S = 0.005
 TOKENS = 20
 TOLERANCE_S = 0.001
+PROXY_S = 0.002
+"""What nginx may add to a time to first token: two more hops, each with a wake-up. Measured on two
+idle cores: 1.1 ms from the server's stamp to the client's."""
 
 NGINX = """
 daemon off; pid {directory}/nginx.pid; error_log {directory}/error.log; worker_processes 1;
@@ -96,7 +99,7 @@ def _bench(url: str, cwd: Path) -> dict[str, Any]:
 
 @pytest.mark.serial
 @pytest.mark.parametrize("proxied", [False, True], ids=["direct", "behind nginx"])
-def test_medians_agree_with_the_server_s_truth_within_a_millisecond(
+def test_medians_agree_with_the_server_s_truth(
     sim: Any, nginx: Any, tmp_path: Path, proxied: bool
 ) -> None:
     server = sim(ttft=TTFT_S, itl=GAP_S)
@@ -114,6 +117,7 @@ def test_medians_agree_with_the_server_s_truth_within_a_millisecond(
     ttft = median((row["first_token_ns"] - row["arrival_ns"]) / 1e9 for row in truth)
     latency = median((row["end_ns"] - row["arrival_ns"]) / 1e9 for row in truth)
     tpot = median((row["end_ns"] - row["first_token_ns"]) / 1e9 / (TOKENS - 1) for row in truth)
-    assert stage["ttft"]["p50_s"] == pytest.approx(ttft, abs=TOLERANCE_S)
-    assert stage["latency"]["p50_s"] == pytest.approx(latency, abs=TOLERANCE_S)
+    within_s = TOLERANCE_S + (PROXY_S if proxied else 0)
+    assert stage["ttft"]["p50_s"] == pytest.approx(ttft, abs=within_s)
+    assert stage["latency"]["p50_s"] == pytest.approx(latency, abs=within_s)
     assert stage["tpot"]["p50_s"] == pytest.approx(tpot, abs=TOLERANCE_S)

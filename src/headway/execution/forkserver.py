@@ -180,8 +180,12 @@ class Forkserver:
             async with asyncio.timeout(ANSWER_LIMIT_S):
                 return await answer
         except TimeoutError:
+            _discard(answer)
             self._lost("it did not answer")
             raise ForkserverLost("it did not answer") from None
+        except BaseException:
+            _discard(answer)
+            raise
         finally:
             self._forks.pop(token, None)
             if self._controls.pop(token, None) is not None:
@@ -241,6 +245,9 @@ class Forkserver:
                     raise ForkserverLost("it does not take messages") from None
                 await asyncio.sleep(0.002)
             except OSError as error:
+                # Before the loop has seen the end of the link: who asks again must find the next
+                # forkserver, not this dead one.
+                self._lost(str(error))
                 raise ForkserverLost(str(error)) from None
             else:
                 return
@@ -324,3 +331,14 @@ def _resolve(future: asyncio.Future[Any] | None, value: object) -> None:
 def _refuse(future: asyncio.Future[Any] | None, error: Exception) -> None:
     if future is not None and not future.done():
         future.set_exception(error)
+
+
+def _discard(answer: asyncio.Future[NewProcess]) -> None:
+    """Let go of a process that came just as whoever asked for it was cancelled.
+
+    Without its control connection it ends by itself.
+    """
+    if answer.done() and not answer.cancelled() and answer.exception() is None:
+        process = answer.result()
+        process.control.close()
+        os.close(process.pidfd)

@@ -11,6 +11,7 @@ import pytest
 from headway.core.errors import ConfigError
 from headway.core.states import Outcome
 from headway.execution.attempt import Cancelled, Died, KillMeans, NotStarted
+from headway.execution.forkserver import Forkserver, ForkserverLost, ForkserverSetup
 
 
 @pytest.mark.parametrize("means", [None, KillMeans.SUBREAPER])
@@ -107,3 +108,44 @@ async def test_the_forkserver_ignores_the_signals_of_a_terminal(make_bench) -> N
         await asyncio.sleep(0)
         assert await bench.value("echo", {"value": 1}) == 1
         assert bench.supervisor.forkserver_pid == pid
+
+
+async def test_a_process_that_comes_as_its_asker_is_cancelled_is_let_go() -> None:
+    """Its descriptors were left open, and itself waiting, until they were collected."""
+    setup = ForkserverSetup((), {"PATH": os.environ["PATH"]}, None, start_timeout_s=60)
+    exited = asyncio.Event()
+    forkserver = Forkserver(setup, lambda _: exited.set(), lambda: None)
+    await forkserver.open()
+    try:
+        before = len(os.listdir("/proc/self/fd"))
+        asking = asyncio.create_task(forkserver.fork((), adopt=False))
+        async with asyncio.timeout(60):
+            # One step of the loop at a time: the answer is seen just before the asker wakes.
+            while not any(answer.done() for answer in forkserver._forks.values()):  # noqa: ASYNC110
+                await asyncio.sleep(0)
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+            assert len(os.listdir("/proc/self/fd")) == before
+            await exited.wait()
+    finally:
+        await forkserver.close()
+
+
+async def test_who_finds_the_link_broken_does_not_find_the_same_dead_forkserver_again() -> None:
+    """Three quick tries once met the same dead one, and the attempt was given up."""
+    setup = ForkserverSetup((), {"PATH": os.environ["PATH"]}, None, start_timeout_s=60)
+    lost: list[bool] = []
+    forkserver = Forkserver(setup, lambda _: None, lambda: lost.append(True))
+    await forkserver.open()
+    try:
+        assert forkserver.pid is not None
+        os.kill(forkserver.pid, signal.SIGKILL)
+        # Blocking, so that no step of the loop lies between the death and the request.
+        os.waitid(os.P_PID, forkserver.pid, os.WEXITED | os.WNOWAIT)  # noqa: ASYNC222
+        with pytest.raises(ForkserverLost):
+            await forkserver.fork((), adopt=False)
+        assert not forkserver.alive
+        assert lost
+    finally:
+        await forkserver.close()
