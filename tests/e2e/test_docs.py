@@ -88,3 +88,11 @@ def test_every_link_between_the_documents_leads_somewhere() -> None:
         if "://" not in target and not (page.parent / target).exists()
     ]
     assert not broken
+
+
+def test_the_places_to_open_for_a_change_exist() -> None:
+    table = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").partition("## To change X")[2]
+    places = re.findall(r"`([a-z_]+/[a-z_/.]*)`", table)
+    assert len(places) > 15
+    homes = (ROOT / "src" / "headway", ROOT)
+    assert [place for place in places if not any((home / place).exists() for home in homes)] == []
