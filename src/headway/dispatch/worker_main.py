@@ -31,7 +31,8 @@ _PARENT_FD = 0
 SWITCH_INTERVAL_S = 0.0001
 """How long the event loop may keep the store's thread waiting for Python's lock. The thread needs
 it back after each of some dozen statements; with the default of 5 ms a busy loop made a claim and
-its ends four times slower (62 against 250 jobs a second, measured side by side)."""
+its ends slower: 62 to 65 against 207 to 210 jobs a second in one run, 51 to 71 against 72 to
+89 in a later one on a busier machine."""
 
 
 class StopRequests:
