@@ -1,0 +1,19 @@
+"""Limits and shares.
+
+Revision ID: 0004
+"""
+
+from __future__ import annotations
+
+revision = "0004"
+down_revision = "0003"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    pass
+
+
+def downgrade() -> None:
+    raise NotImplementedError("restore a copy of the state directory made before the upgrade")
