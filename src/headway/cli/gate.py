@@ -93,9 +93,9 @@ def gate_command(
     (with --strict), 9 not comparable with the baseline.
     """
     from headway.gate.gate import GateRules, gate
-    from headway.gate.objectives import parse_objectives
+    from headway.report.conditions import parse_conditions
 
-    objectives = [one for text in slo for one in parse_objectives(text)]
+    objectives = [one for text in slo for one in parse_conditions(text)]
     if not objectives and baseline is None:
         raise ConfigError("a gate needs --slo, --baseline, or both")
     rules = GateRules(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from headway.compare.model import Scale
+from headway.report.conditions import error_share
 from headway.report.model import StageReport
 
 DURATIONS = ("ttft", "latency", "response", "tpot")
@@ -69,12 +70,6 @@ def _point(metric: Metric, stage: StageReport) -> float | None:
     summary = getattr(stage, metric.measure)
     point = metric.name.removeprefix(f"{metric.measure}_")
     return None if summary is None else getattr(summary, point)
-
-
-def error_share(stage: StageReport) -> float | None:
-    """Failed requests over those that ended by themselves; None when none did."""
-    ended = stage.counts.completed + stage.counts.errored
-    return stage.counts.errored / ended if ended else None
 
 
 _READERS: dict[str, Callable[[StageReport], float | None]] = {

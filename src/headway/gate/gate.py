@@ -13,8 +13,8 @@ from headway.compare.model import MetricComparison, StageComparison
 from headway.compare.terminal import change_text, interval_text, metric_label
 from headway.core.errors import ConfigError
 from headway.gate.model import GateCheck, GateReport, Result
-from headway.gate.objectives import GateObjective
 from headway.records.run_dir import RunDirectory
+from headway.report.conditions import Condition
 from headway.report.model import StageReport, VerdictWord
 from headway.report.run import build
 
@@ -32,7 +32,7 @@ class GateRules:
         compare: Which stages and metrics are looked at, and how strictly.
     """
 
-    objectives: Sequence[GateObjective] = ()
+    objectives: Sequence[Condition] = ()
     max_regression: float = 0.05
     accepted: frozenset[VerdictWord] = frozenset()
     is_strict: bool = False
@@ -120,7 +120,7 @@ def _measurement(stage: StageReport, rules: GateRules) -> GateCheck:
     )
 
 
-def _value_text(objective: GateObjective, value: float | None) -> str:
+def _value_text(objective: Condition, value: float | None) -> str:
     if value is None:
         return "not measured"
     if math.isinf(value):

@@ -12,14 +12,14 @@ from headway.gate.gate import GateRules, gate
 from headway.gate.junit import junit_xml
 from headway.gate.markdown import markdown
 from headway.gate.model import GateCheck, GateReport
-from headway.gate.objectives import parse_objectives
+from headway.report.conditions import parse_conditions
 
 MakeRun = Callable[..., Path]
 TPOT = CompareOptions(metrics=["tpot_p50_s"])
 
 
 def judged(run: Path, slo: str = "", baseline: Path | None = None, **rules: Any) -> GateReport:
-    return gate(run, baseline, GateRules(objectives=parse_objectives(slo), **rules))
+    return gate(run, baseline, GateRules(objectives=parse_conditions(slo), **rules))
 
 
 def statuses(report: GateReport, kind: str) -> list[str]:

@@ -1,4 +1,7 @@
-"""What a gate asks of a run, as people write it: `ttft p99 < 500ms; goodput > 20/s`."""
+"""Conditions on a stage's numbers, as people write them: `ttft p99 < 500ms; goodput > 20/s`.
+
+A gate asks them of a run, a search of each rate that it tries.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from headway.compare.metrics import error_share
 from headway.core.errors import ConfigError
 from headway.report.model import StageReport
 
@@ -34,6 +36,12 @@ def _goodput(stage: StageReport, field: str) -> float | None:
     return None if stage.goodput is None else getattr(stage.goodput, field)
 
 
+def error_share(stage: StageReport) -> float | None:
+    """Failed requests over those that ended by themselves; None when none did."""
+    ended = stage.counts.completed + stage.counts.errored
+    return stage.counts.errored / ended if ended else None
+
+
 _NUMBERS: dict[tuple[str, Unit], Read] = {
     ("goodput", "/s"): lambda stage: _goodput(stage, "good_per_s"),
     ("goodput", "share"): lambda stage: _goodput(stage, "good_share"),
@@ -44,7 +52,7 @@ _NUMBERS: dict[tuple[str, Unit], Read] = {
 
 
 @dataclass(frozen=True)
-class GateObjective:
+class Condition:
     """One condition on one number of a stage.
 
     Attributes:
@@ -88,17 +96,17 @@ class GateObjective:
 _PERCENTILES = frozenset(_POINTS.values()) - {"mean_s", "max_s"}
 
 
-def parse_objectives(text: str) -> list[GateObjective]:
-    """Read conditions separated by `;` or by new lines.
+def parse_conditions(text: str) -> list[Condition]:
+    """Read conditions separated by `;`, by `,` or by new lines.
 
     Raises:
         ConfigError: one cannot be understood; the text names it.
     """
-    items = [item for item in re.split(r"[;\n]", text) if item.strip()]
+    items = [item for item in re.split(r"[;,\n]", text) if item.strip()]
     return [_parse(item.strip()) for item in items]
 
 
-def _parse(item: str) -> GateObjective:
+def _parse(item: str) -> Condition:
     match = _FORM.match(item)
     if match is None:
         raise ConfigError(f"{item!r} is not an objective; {_EXAMPLE}")
@@ -106,7 +114,7 @@ def _parse(item: str) -> GateObjective:
     point, sign = match["point"], match["sign"]
     limit, unit = _limit(item, float(match["limit"]), match["unit"].lower())
     _check(item, measure, point, unit)
-    return GateObjective(
+    return Condition(
         text=item,
         measure=measure,
         point=_POINTS[point.lower()] if point else None,

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from headway.core.errors import ConfigError
-from headway.gate.objectives import parse_objectives
 from headway.records.run_dir import RunDirectory
 from headway.report import StageReport, build
+from headway.report.conditions import parse_conditions
 
 MakeRun = Callable[..., Path]
 
@@ -18,7 +18,7 @@ def stage_of(path: Path) -> StageReport:
 
 
 def test_several_objectives_are_read_with_their_units() -> None:
-    read = parse_objectives("ttft p99 < 500ms; goodput > 20/s; error rate <= 1%\ntpot mean < 0.05s")
+    read = parse_conditions("ttft p99 < 500ms; goodput > 20/s; error rate <= 1%\ntpot mean < 0.05s")
     assert [(o.measure, o.point, o.unit, o.limit) for o in read] == [
         ("ttft", "p99_s", "s", 0.5),
         ("goodput", None, "/s", 20.0),
@@ -43,7 +43,7 @@ def test_several_objectives_are_read_with_their_units() -> None:
 )
 def test_a_number_meets_its_objective_or_not(limit: str, value: float | None, is_met: bool) -> None:
     """Trap 45: what was not measured does not pass."""
-    assert parse_objectives(limit)[0].is_met_by(value) is is_met
+    assert parse_conditions(limit)[0].is_met_by(value) is is_met
 
 
 def test_numbers_are_those_of_the_report(make_run: MakeRun) -> None:
@@ -51,7 +51,7 @@ def test_numbers_are_those_of_the_report(make_run: MakeRun) -> None:
     assert stage.ttft is not None
     assert stage.goodput is not None
     texts = ("ttft p99 < 1s", "goodput > 1/s", "goodput > 1%", "error rate < 1%", "requests > 1/s")
-    values = [parse_objectives(text)[0].read(stage) for text in texts]
+    values = [parse_conditions(text)[0].read(stage) for text in texts]
     assert values == [
         stage.ttft.p99_s,
         stage.goodput.good_per_s,
@@ -65,7 +65,7 @@ def test_failures_count_as_infinite_in_a_percentile(make_run: MakeRun) -> None:
     """A p99 of those that survived would pass a server that drops one request of twenty."""
     stage = stage_of(make_run("a", error_share=0.05))
     p99, p90, tpot = (
-        parse_objectives(text)[0].read(stage)
+        parse_conditions(text)[0].read(stage)
         for text in ("ttft p99 < 1s", "ttft p90 < 1s", "tpot p99 < 1s")
     )
     assert p99 == float("inf")
@@ -90,4 +90,4 @@ def test_failures_count_as_infinite_in_a_percentile(make_run: MakeRun) -> None:
 )
 def test_what_cannot_be_understood_is_named(text: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
-        parse_objectives(f"error rate < 1%; {text}")
+        parse_conditions(f"error rate < 1%; {text}")
