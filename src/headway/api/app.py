@@ -12,7 +12,9 @@ from headway import __version__
 from headway.api.artifact_routes import ArtifactRoutes
 from headway.api.body_limit import BodyLimit
 from headway.api.extension import Extension, ExtensionParts
+from headway.api.gate import Gate
 from headway.api.health_routes import HealthRoutes
+from headway.api.identity import Authenticator, SingleUser
 from headway.api.job_access import JobAccess
 from headway.api.job_feed import JobFeed
 from headway.api.job_routes import JobRoutes
@@ -55,6 +57,7 @@ class Collaborators:
         worker_metrics: The worker process's metrics as text; None while there is no worker.
         not_ready: Why the server should be given no work; None when it should.
         extensions: Add routes of their own.
+        authenticator: Finds out who asks.
     """
 
     registry: Registry
@@ -72,6 +75,7 @@ class Collaborators:
     worker_metrics: Callable[[], Awaitable[str | None]] = _no_worker
     not_ready: Callable[[], NotReady | None] = _always_ready
     extensions: Sequence[Extension] = ()
+    authenticator: Authenticator = field(default_factory=SingleUser)
 
 
 def create_app(parts: Collaborators) -> FastAPI:
@@ -87,7 +91,9 @@ def create_app(parts: Collaborators) -> FastAPI:
     install_problem_handlers(app)
     parts.metrics.followers.set_function(lambda: parts.live.watched)
     for router in _routers(parts):
-        app.include_router(router)
+        # Not include_router: it hides the routes, and the gate has to stand around each of them.
+        app.router.routes.extend(router.routes)
+    Gate(parts.authenticator).guard(app.router.routes)
     describe(app)
     app.add_middleware(BodyLimit, limit_bytes=parts.limits.body_bytes)
     app.add_middleware(RequestLog, metrics=parts.metrics, clock=parts.clock)

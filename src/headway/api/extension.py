@@ -26,4 +26,5 @@ class ExtensionParts:
 
 
 Extension = Callable[[ExtensionParts], APIRouter]
-"""Makes the routes of an extension."""
+"""Makes the routes of an extension: plain ones, so not by `include_router`, which hides them from
+the gate; `routes.extend` joins routers."""

@@ -2,34 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Protocol
 
 from fastapi import Depends, Request
+from starlette.types import Scope
+
+from headway.access.identity import LOCAL, Identity
+
+SCOPE_KEY = "headway.identity"
 
 
-@dataclass(frozen=True)
-class Identity:
-    """An authenticated caller.
+class Authenticator(Protocol):
+    """Finds out who sent a request."""
 
-    Attributes:
-        name: Recorded as the creator of jobs and the author of cancels.
-        workspace: The only workspace whose jobs exist for this caller.
-    """
+    async def identify(self, scope: Scope) -> Identity:
+        """The caller.
 
-    name: str
-    workspace: str
+        Raises:
+            Refusal: 401; it does not say who it is, or not truly. 404; it is not in the workspace
+                that it asks for. 429; too many wrong tokens came from its address.
+        """
+        ...
 
 
-LOCAL = Identity(name="local", workspace="default")
+class SingleUser:
+    """Everybody who can connect is the one local user; nothing the client sends changes that."""
+
+    async def identify(self, scope: Scope) -> Identity:
+        return LOCAL
 
 
 async def current_identity(request: Request) -> Identity:
-    """The caller of `request`.
-
-    A server on loopback has one user. Nothing that the client sends can change who it is.
-    """
-    return LOCAL
+    """The caller, as the gate found out before the route was run."""
+    identity: Identity = request.scope[SCOPE_KEY]
+    return identity
 
 
 Caller = Annotated[Identity, Depends(current_identity)]

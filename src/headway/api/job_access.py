@@ -12,7 +12,7 @@ import msgspec
 from fastapi import Response
 from fastapi.responses import StreamingResponse
 
-from headway.api.identity import Identity
+from headway.access.identity import Identity
 from headway.api.job_feed import JobFeed
 from headway.api.live import LiveJobs
 from headway.api.log_files import JobLogs
@@ -123,7 +123,7 @@ class JobAccess:
         payload = await self.store.payload(row.id)
         if payload is None:
             raise Refusal(404, f"there is no job {row.id!r}")
-        again = submission_again(row, payload, caller.name)
+        again = submission_again(row, payload, caller.user)
         if idempotency_key is not None:
             idempotency = Idempotency(key=idempotency_key, fingerprint=f"retry:{row.id}")
             again = msgspec.structs.replace(again, idempotency=idempotency)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from headway.api.identity import Identity
+from headway.access.identity import Identity
 from headway.client.models import Job, ShortText
 from headway.core.states import JobState
 from headway.store.values import JobQuery
@@ -47,7 +47,7 @@ class ListParameters(BaseModel):
             states=tuple(self.state),
             operation=self.operation,
             workspace=caller.workspace,
-            created_by=caller.name if self.mine else self.created_by,
+            created_by=caller.user if self.mine else self.created_by,
             labels=dict(_split(label) for label in self.label),
             before=None if self.cursor is None else int(self.cursor),
             limit=self.limit,

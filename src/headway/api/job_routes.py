@@ -157,7 +157,7 @@ class JobRoutes:
 
     async def cancel(self, caller: Caller, job_id: JobReference) -> Response:
         """End the job. The intent is durable when this answers; an ended job stays as it is."""
-        row = await self._access.cancel(await self._access.find(job_id, caller), caller.name)
+        row = await self._access.cancel(await self._access.find(job_id, caller), caller.user)
         return Response(job_view(row).model_dump_json(), media_type=_JSON)
 
     async def retry(

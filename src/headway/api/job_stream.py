@@ -7,7 +7,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Response
 
-from headway.api.identity import Caller, Identity
+from headway.access.identity import Identity
+from headway.api.identity import Caller
 from headway.api.job_feed import JobFeed
 from headway.api.limits import Limits
 from headway.api.live import wait_for_event

@@ -10,8 +10,9 @@ import msgspec
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, create_model
 
+from headway.access.identity import Identity
 from headway.api.idempotency import IdempotencyKey
-from headway.api.identity import Caller, Identity
+from headway.api.identity import Caller
 from headway.api.job_access import JobAccess, result_response
 from headway.api.problems import Refusal, problem_answers
 from headway.api.submission import Asked, Submissions, fingerprint
@@ -147,7 +148,7 @@ class OperationRoutes:
             waiting = self._access.live.until_ended(row, wait_s)
             ended = await unless_disconnected(request, waiting)
             if ended is None and operation.cancel_on_disconnect:
-                await self._access.cancel(row, by=f"{caller.name} (hung up)")
+                await self._access.cancel(row, by=f"{caller.user} (hung up)")
             row = ended or row
         if wait_s > 0 and row.state.is_terminal:
             return await result_response(self._access, row, headers)

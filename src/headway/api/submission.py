@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 
-from headway.api.identity import Identity
+from headway.access.identity import Identity
 from headway.api.problems import Refusal, field_problems
 from headway.client.models import FieldProblem, JobRequest, PreconditionSpec, SubmitOptions
 from headway.core.errors import ConfigError
@@ -121,7 +121,7 @@ class Submissions:
             memory_limit_bytes=operation.memory_limit_bytes,
             grace_s=operation.grace_s,
             retry=_retry_policy(operation, options.max_attempts),
-            created_by=caller.name,
+            created_by=caller.user,
             workspace=caller.workspace,
             idempotency=_idempotency(asked),
         )

@@ -20,7 +20,7 @@ def dashboard(parts: ExtensionParts, spec_of: SpecOf) -> APIRouter:
     """
     with_runs = parts.registry.get(BENCH) is not None
     router = APIRouter(include_in_schema=False)
-    router.include_router(DashboardRoutes(parts, with_runs=with_runs).router())
+    router.routes.extend(DashboardRoutes(parts, with_runs=with_runs).router().routes)
     if with_runs:
-        router.include_router(RunRoutes(parts, spec_of).router())
+        router.routes.extend(RunRoutes(parts, spec_of).router().routes)
     return router

@@ -9,10 +9,11 @@ import anyio
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import StringConstraints
 
+from headway.access.identity import Identity
 from headway.api.artifact_routes import ArtifactRoutes
 from headway.api.estimate import estimated_start
 from headway.api.extension import ExtensionParts
-from headway.api.identity import Caller, Identity
+from headway.api.identity import Caller
 from headway.api.job_routes import JobReference
 from headway.api.problems import Refusal
 from headway.api.views import event_view, job_view, why_view
@@ -101,7 +102,7 @@ class DashboardRoutes:
 
     async def cancel(self, request: Request, caller: Caller, job_id: JobReference) -> Response:
         check_same_origin(request)
-        row = await self._access.cancel(await self._access.find(job_id, caller), caller.name)
+        row = await self._access.cancel(await self._access.find(job_id, caller), caller.user)
         return see_other(f"/jobs/{row.id}")
 
     async def retry(self, request: Request, caller: Caller, job_id: JobReference) -> Response:

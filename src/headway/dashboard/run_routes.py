@@ -8,8 +8,9 @@ from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Query, Request, Response
 
+from headway.access.identity import Identity
 from headway.api.extension import ExtensionParts
-from headway.api.identity import Caller, Identity
+from headway.api.identity import Caller
 from headway.api.problems import Refusal
 from headway.api.views import job_view
 from headway.client.models import JobRequest
