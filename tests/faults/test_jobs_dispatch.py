@@ -367,12 +367,11 @@ async def test_a_worker_that_cannot_work_says_why(house: House) -> None:
 
 async def test_metrics_of_the_worker_can_be_read(house: House) -> None:
     """J15: one scrape tells all."""
-    assert await read_worker_metrics(house.state_dir) is None
+    assert await read_worker_metrics(house.state_dir) == {}
     await house.worker()
     (job_id,) = await house.submit("again", retry=RETRYABLE)
     await house.ended(job_id)
-    text = await read_worker_metrics(house.state_dir)
-    assert text is not None
+    text = (await read_worker_metrics(house.state_dir))["worker"]
     assert 'headway_attempts_started_total{lane="long",operation="again"} 3.0' in text
     assert 'disposition="retried"' in text
     assert 'headway_lane_slots{kind="guaranteed",lane="long"}' in text

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -16,7 +18,7 @@ from accounting import assert_everything_accounted_for, processes_of, query, wai
 from fault_server import OPERATIONS, Jobs, dead, start, submit, titled, until_printed
 from job_servers import JobServer, StartServer
 
-from headway.core.clock import monotonic_ns
+from headway.core.clock import monotonic_ns, ns_from_s
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -45,7 +47,7 @@ def test_a_worker_that_slept_past_its_lease_can_write_nothing_more(
     """J5, trap 6: another worker finishes the job; then the first goes on, and its attempt says,
     stores and returns what it can. None of that shows."""
     config = tmp_path / "serve.yaml"
-    config.write_text("lease_s: 2\n")
+    config.write_text("lease_s: 2\nworker_patience_s: 600\n")  # nobody but the lease ends this
     server = start(start_server, "--config", str(config))
     go = tmp_path / "go"
     with server.client() as client:
@@ -74,20 +76,89 @@ def test_a_worker_that_slept_past_its_lease_can_write_nothing_more(
 
 def test_a_single_worker_that_was_paused_goes_on(start_server: StartServer, tmp_path: Path) -> None:
     """A suspended machine: nobody else could take the jobs over; none is lost, none runs twice
-    at the same time."""
-    config = tmp_path / "serve.yaml"
-    config.write_text("lease_s: 1\n")
-    server = start(start_server, "--config", str(config))
+    at the same time. The worker may be stopped at any moment, within a write as well."""
+    server = start(start_server, "--config", str(short_leases(tmp_path, patience_s=600)))
     with server.client() as client:
         jobs = submit(client, "work", 2, seconds=3) + submit(client, "quick", 10)
         until_printed(client, jobs[0])
         worker = titled(server, "headway: worker")
         os.kill(worker, signal.SIGSTOP)
-        jobs += submit(client, "quick", 10)
+        if not turn_taken(server):
+            jobs += submit(client, "quick", 10)
         wait_until(lambda: lease_is_over(server), 20, lambda: "the lease is still held")
         os.kill(worker, signal.SIGCONT)
+        jobs += submit(client, "quick", 10)
     accounts = assert_everything_accounted_for(server, jobs)
     assert {each.outcome for each in accounts.values()} == {"succeeded"}
+
+
+def test_a_worker_that_is_stopped_within_a_write_is_replaced(
+    start_server: StartServer, tmp_path: Path
+) -> None:
+    """It holds SQLite's lock and would hold it for ever: the server ends it, and every write that
+    came meanwhile gets through."""
+    server = start(start_server, "--config", str(short_leases(tmp_path, patience_s=3)))
+    with server.client() as client:
+        jobs = submit(client, "work", 1, seconds=60) + submit(client, "quick", 300)
+        until_printed(client, jobs[0])
+        worker = titled(server, "headway: worker")
+        stop_within_a_write(server, worker)
+        jobs += submit(client, "quick", 5)
+        wait_until(lambda: dead(worker), 30, lambda: "the stopped worker is still there")
+        wait_until(lambda: ready(server), 60, lambda: "there is no other worker")
+        metrics = httpx.get(f"{server.url}/metrics").text
+    assert sample(metrics, "headway_worker_silenced") == 1.0
+    assert any("no sign of life" in entry["message"] for entry in server.log())
+    accounts = assert_everything_accounted_for(server, jobs)
+    assert {each.outcome for each in accounts.values()} == {"succeeded"}
+    assert accounts[jobs[0]].attempts == 2
+
+
+def short_leases(directory: Path, patience_s: float) -> Path:
+    config = directory / "serve.yaml"
+    config.write_text(f"lease_s: 1\nworker_patience_s: {patience_s:g}\n")
+    return config
+
+
+def stop_within_a_write(server: JobServer, pid: int) -> None:
+    """Stop a process again and again, until it stands still with the database locked."""
+    for _ in range(2000):
+        os.kill(pid, signal.SIGSTOP)
+        if write_locked(server):
+            return
+        os.kill(pid, signal.SIGCONT)
+    raise AssertionError("it was never met within a write")
+
+
+def write_locked(server: JobServer) -> bool:
+    """Whether somebody who does not let go has the database locked for writing."""
+    with closing(
+        sqlite3.connect(server.state_dir / "headway.db", isolation_level=None, timeout=0.3)
+    ) as connection:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return True
+        connection.execute("ROLLBACK")
+        return False
+
+
+def turn_taken(server: JobServer) -> bool:
+    """Whether a process that does not go on has its turn among the writers: from a little before
+    it locks the database until a little after."""
+    deadline_ns = monotonic_ns() + ns_from_s(0.5)
+    with (server.state_dir / "headway.db.writer").open("rb") as file:
+        while monotonic_ns() < deadline_ns:
+            with suppress(BlockingIOError):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return False
+    return True
+
+
+def sample(metrics: str, name: str) -> float:
+    """The value of a sample without own labels on a page of metrics."""
+    line = next(line for line in metrics.splitlines() if line.startswith((f"{name} ", f"{name}{{")))
+    return float(line.split()[-1])
 
 
 def lease_is_over(server: JobServer) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fastapi import APIRouter, FastAPI
@@ -43,8 +43,8 @@ def _always_ready() -> NotReady | None:
     return None
 
 
-async def _no_worker() -> str | None:
-    return None
+async def _no_worker() -> Mapping[str, str]:
+    return {}
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Collaborators:
     Attributes:
         inline: Runs light operations in this process.
         attempts_registry: Metrics of the store and the inline lane in this process.
-        worker_metrics: The worker process's metrics as text; None while there is no worker.
+        worker_metrics: The metrics of each worker that answers, as text, by the worker's name.
         not_ready: Why the server should be given no work; None when it should.
         extensions: Add routes of their own.
         authenticator: Finds out who asks.
@@ -72,7 +72,7 @@ class Collaborators:
     clock: Clock = field(default_factory=SystemClock)
     limits: Limits = field(default_factory=Limits)
     environment: EnvironmentPolicy = field(default_factory=EnvironmentPolicy)
-    worker_metrics: Callable[[], Awaitable[str | None]] = _no_worker
+    worker_metrics: Callable[[], Awaitable[Mapping[str, str]]] = _no_worker
     not_ready: Callable[[], NotReady | None] = _always_ready
     extensions: Sequence[Extension] = ()
     authenticator: Authenticator = field(default_factory=SingleUser)

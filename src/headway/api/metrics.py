@@ -1,19 +1,20 @@
 """One page of metrics for all processes of a server (J15).
 
-Every process counts in a registry of its own; the worker hands its numbers over its socket when
-the page is asked for, and the totals that must survive restarts come from the store. Samples of a
-process carry the label `process`. No shared files and no multi-process registry are involved.
+Every process counts in a registry of its own; the workers hand their numbers over a socket each
+when the page is asked for, and the totals that must survive restarts come from the store. Samples
+of a process carry the label `process`. No shared files and no multi-process registry are involved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from headway.core.errors import StoreUnavailable
+from headway.dispatch.worker_settings import OWN_WORKER
 from headway.store.store import Store
 from headway.store.values import Counts
 
@@ -49,6 +50,11 @@ class ApiMetrics:
             "Times the worker process died and was started again.",
             registry=self.registry,
         )
+        self.worker_silenced = Gauge(
+            "headway_worker_silenced",
+            "Times the worker process was killed because it gave no sign of life.",
+            registry=self.registry,
+        )
 
 
 class MetricsPage:
@@ -58,7 +64,7 @@ class MetricsPage:
         store: Totals of jobs.
         registries: The registries of this process.
         refresh: Brings what is only sampled up to date.
-        worker_text: The worker's numbers as text, or None while there is no worker.
+        worker_texts: The numbers of each worker that answers, as text, by the worker's name.
     """
 
     def __init__(
@@ -66,12 +72,12 @@ class MetricsPage:
         store: Store,
         registries: Iterable[CollectorRegistry],
         refresh: Callable[[], None],
-        worker_text: Callable[[], Awaitable[str | None]],
+        worker_texts: Callable[[], Awaitable[Mapping[str, str]]],
     ) -> None:
         self._store = store
         self._registries = tuple(registries)
         self._refresh = refresh
-        self._worker_text = worker_text
+        self._worker_texts = worker_texts
 
     async def render(self) -> bytes:
         """The page in Prometheus text format."""
@@ -79,10 +85,10 @@ class MetricsPage:
         merged: dict[str, Metric] = {}
         for registry in self._registries:
             _merge(merged, registry.collect(), process="api")
-        text = await self._worker_text()
-        if text is not None:
-            _merge(merged, text_string_to_metric_families(text), process="worker")
-        families = [_worker_up(text is not None), *merged.values(), *await self._job_families()]
+        texts = await self._worker_texts()
+        for name, text in texts.items():
+            _merge(merged, text_string_to_metric_families(text), process=name)
+        families = [*_workers_of(texts), *merged.values(), *await self._job_families()]
         return generate_latest(_Collected(families))
 
     async def _job_families(self) -> list[Metric]:
@@ -142,5 +148,11 @@ def _store_up(up: bool) -> Metric:
     return GaugeMetricFamily("headway_store_up", "1 when the store answers.", value=float(up))
 
 
-def _worker_up(up: bool) -> Metric:
-    return GaugeMetricFamily("headway_worker_up", "1 when the worker answers.", value=float(up))
+def _workers_of(names: Iterable[str]) -> Iterator[Metric]:
+    answering = set(names)
+    yield GaugeMetricFamily(
+        "headway_worker_up",
+        "1 when the server's own worker answers.",
+        value=float(OWN_WORKER in answering),
+    )
+    yield GaugeMetricFamily("headway_workers", "Workers that answer.", value=len(answering))

@@ -16,6 +16,8 @@ from headway.core.spec import SpecModel
 from headway.core.states import Lane
 from headway.dispatch.worker_settings import (
     MIB,
+    OWN_WORKER,
+    PATIENCE_S,
     LaneOverride,
     RetentionSettings,
     WorkerSettings,
@@ -46,6 +48,7 @@ class ServeSettings(SpecModel):
     burst_job_bytes: int = Field(default=256 * MIB, gt=0)
     inline_threads: int = Field(default=128, ge=1, le=10_000)
     lease_s: float = Field(default=15.0, gt=0)
+    worker_patience_s: float = Field(default=PATIENCE_S, ge=3)
     drain_s: float = Field(default=30.0, ge=0)
     drain_grace_s: float = Field(default=5.0, ge=0)
     log_bytes: int | None = Field(default=None, gt=0)
@@ -61,15 +64,21 @@ class ServeSettings(SpecModel):
             raise ValueError("the size of the inline lane is inline_threads")
         return lanes
 
-    def worker(self) -> WorkerSettings:
-        """The part that the worker process needs."""
+    def worker(self, name: str = OWN_WORKER) -> WorkerSettings:
+        """The part that a worker process needs.
+
+        Args:
+            name: Of the worker, for metrics.
+        """
         return WorkerSettings(
             state_dir=self.state_dir,
             operations=self.operations,
             lanes=self.lanes,
             burst_reserve_bytes=self.burst_reserve_bytes,
             burst_job_bytes=self.burst_job_bytes,
+            name=name,
             lease_s=self.lease_s,
+            worker_patience_s=self.worker_patience_s,
             drain_s=self.drain_s,
             drain_grace_s=self.drain_grace_s,
             log_bytes=self.log_bytes,

@@ -28,7 +28,8 @@ from headway.dispatch.loop_lag import LoopLag
 from headway.dispatch.metrics import AttemptMetrics
 from headway.dispatch.metrics_socket import read_worker_metrics
 from headway.dispatch.unix_doorbell import UnixDoorbell
-from headway.dispatch.worker_process import WorkerProcess, WorkerStatus
+from headway.dispatch.worker_life import WorkerStatus
+from headway.dispatch.worker_process import WorkerProcess
 from headway.jobs.environment import INHERITED, EnvironmentPolicy
 from headway.jobs.registry import Registry, load_operations
 from headway.store.sqlite.store import SqliteStore
@@ -145,6 +146,7 @@ class Server:
 
         metrics = ApiMetrics()
         metrics.worker_restarts.set_function(lambda: self._worker.restarts)
+        metrics.worker_silenced.set_function(lambda: self._worker.silenced)
         parts = Collaborators(
             registry=registry,
             store=host.store,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fastapi import APIRouter
 
     from headway.api.extension import ExtensionParts
-    from headway.dispatch.worker_process import WorkerStatus
+    from headway.dispatch.worker_life import WorkerStatus
 
 
 @click.command("serve")
@@ -65,7 +65,9 @@ def serve_command(
     sys.path.insert(0, os.getcwd())
 
     def ready(url: str, worker: WorkerStatus) -> None:
-        click.echo(f"Headway is ready at {url} ({_lanes(worker.lanes)}; {settings.state_dir})")
+        click.echo(
+            f"Headway is ready at {url} ({lanes_in_words(worker.lanes)}; {settings.state_dir})"
+        )
 
     async def serve() -> None:
         await Server(settings, ready, [_dashboard]).run()
@@ -87,7 +89,8 @@ def _dashboard(parts: ExtensionParts) -> APIRouter:
     return dashboard(parts, spec_of)
 
 
-def _lanes(lanes: Mapping[str, Mapping[str, int]]) -> str:
+def lanes_in_words(lanes: Mapping[str, Mapping[str, int]]) -> str:
+    """The slots of lanes, for the line that says that all is ready."""
     return ", ".join(
         f"{name} lane {size['guaranteed']}+{size['burst']}" for name, size in lanes.items()
     )

@@ -90,9 +90,9 @@ class StateDir:
         return self.run / "bells"
 
     @cached_property
-    def metrics_socket(self) -> Path:
-        """Where the worker process answers with its metrics."""
-        return self.run / "worker-metrics.sock"
+    def metrics_sockets(self) -> Path:
+        """One socket for each worker process, where it answers with its metrics."""
+        return self.run / "metrics"
 
     def job_logs(self, job_id: str) -> Path:
         return self.logs / job_id

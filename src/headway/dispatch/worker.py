@@ -86,7 +86,9 @@ class Worker:
                 self._resources.push_async_callback(resource.close)
                 await resource.open()
             self._resources.push_async_callback(self._health.close)
-            socket = MetricsSocket(self._state_dir, self._exposition)
+            socket = MetricsSocket(
+                self._state_dir, self.settings.name, self._exposition, self._clock
+            )
             self._resources.push_async_callback(socket.close)
             await socket.open()
             self._assemble()

@@ -1,8 +1,8 @@
-"""The worker process: `python -m headway.dispatch.worker_main`, or `headway worker`.
+"""The worker process: `python -m headway.dispatch.worker_main`, started by `WorkerLife`.
 
-When the API starts it, the settings come as the first line of its standard input, and that pipe
-stays open: its end means that the parent is dead (trap 25b), whatever killed it. One line of JSON
-on standard output says that the worker is ready, or why it is not.
+The settings come as the first line of its standard input, and that pipe stays open: its end means
+that the parent is dead (trap 25b), whatever killed it. On standard output it gives signs of life,
+and one line of JSON says that the worker is ready, or why it is not.
 """
 
 from __future__ import annotations
@@ -10,29 +10,51 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import json
 import logging
 import os
 import random
 import signal
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
 
 from headway.core.clock import SystemClock
 from headway.core.errors import HeadwayError
 from headway.core.json_log import log_as_json
+from headway.dispatch.signs_of_life import Heartbeat
 from headway.dispatch.worker import Worker
+from headway.dispatch.worker_life import WorkerStatus
 from headway.dispatch.worker_settings import WorkerSettings
 
 _log = logging.getLogger("headway.worker")
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-_PARENT_FD = 0
+_STDIN, _STDOUT, _STDERR = 0, 1, 2
 SWITCH_INTERVAL_S = 0.0001
 """How long the event loop may keep the store's thread waiting for Python's lock. The thread needs
 it back after each of some dozen statements; with the default of 5 ms a busy loop made a claim and
 its ends slower: 62 to 65 against 207 to 210 jobs a second in one run, 51 to 71 against 72 to
 89 in a later one on a busier machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """The pipes from and to the process that started this one.
+
+    Attributes:
+        input: Its end means that the parent died.
+        output: For signs of life and the status.
+    """
+
+    input: int
+    output: int
+
+    def announce(self, status: WorkerStatus) -> None:
+        """Say whether this worker is ready."""
+        with contextlib.suppress(OSError):  # the parent may be gone already
+            os.write(self.output, msgspec.json.encode(status) + b"\n")
 
 
 class StopRequests:
@@ -53,29 +75,23 @@ class StopRequests:
         self.now.set()
 
 
-def run_worker(settings: WorkerSettings, parent_fd: int | None = None) -> int:
-    """Run a worker until it is told to stop; the exit code.
-
-    Args:
-        settings: See `WorkerSettings`.
-        parent_fd: A pipe whose end means that the parent died.
-    """
+def run_worker(settings: WorkerSettings, parent: Parent) -> int:
+    """Run a worker until it is told to stop; the exit code."""
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         try:
-            return runner.run(_main(settings, parent_fd))
+            return runner.run(_main(settings, parent))
         except HeadwayError as error:
             _log.error("%s", error)
-            _announce({"ready": False, "error": str(error)}, parent_fd)
+            parent.announce(WorkerStatus(ready=False, error=str(error)))
             return 1
 
 
-async def _main(settings: WorkerSettings, parent_fd: int | None) -> int:
+async def _main(settings: WorkerSettings, parent: Parent) -> int:
     stops = StopRequests()
     loop = asyncio.get_running_loop()
     for number in _SIGNALS:
         loop.add_signal_handler(number, stops.signalled)
-    if parent_fd is not None:
-        loop.add_reader(parent_fd, _parent_readable, parent_fd, stops)
+    loop.add_reader(parent.input, _parent_readable, parent.input, stops)
     worker = Worker(settings, SystemClock(), random.Random())
     await worker.open()
     try:
@@ -83,11 +99,10 @@ async def _main(settings: WorkerSettings, parent_fd: int | None) -> int:
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         gc.collect()
         gc.freeze()  # what was imported is never garbage; full collections need not look (trap 16)
-        _announce({"ready": True, "pid": os.getpid(), "lanes": _lanes(worker)}, parent_fd)
+        parent.announce(WorkerStatus(ready=True, pid=os.getpid(), lanes=_lanes(worker)))
         return await _work(worker, stops)
     finally:
-        if parent_fd is not None:
-            loop.remove_reader(parent_fd)
+        loop.remove_reader(parent.input)
         await worker.close()
 
 
@@ -136,13 +151,6 @@ def _lanes(worker: Worker) -> dict[str, dict[str, int]]:
     }
 
 
-def _announce(status: dict[str, object], parent_fd: int | None) -> None:
-    if parent_fd is not None:
-        with contextlib.suppress(OSError):  # the parent may be gone already
-            sys.stdout.write(json.dumps(status) + "\n")
-            sys.stdout.flush()
-
-
 def _set_title(title: str) -> None:
     import setproctitle
 
@@ -159,10 +167,14 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def main() -> int:
-    """Started by the API process."""
+    """Started by the process that wants a worker."""
     log_as_json()
-    settings = WorkerSettings.model_validate_json(_first_line(_PARENT_FD))
-    return run_worker(settings, _PARENT_FD)
+    settings = WorkerSettings.model_validate_json(_first_line(_STDIN))
+    # What operation modules print must not be taken for a sign of life, nor fill the pipe.
+    parent = Parent(_STDIN, os.dup(_STDOUT))
+    os.dup2(_STDERR, _STDOUT)
+    Heartbeat(parent.output).start()
+    return run_worker(settings, parent)
 
 
 def _first_line(descriptor: int) -> bytes:

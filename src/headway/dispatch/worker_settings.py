@@ -13,6 +13,10 @@ from headway.dispatch.capacity import Capacity
 from headway.dispatch.lanes import LaneSize, default_sizes
 
 MIB = 1024 * 1024
+OWN_WORKER = "worker"
+"""The name of the worker that a server starts by itself."""
+PATIENCE_S = 10.0
+"""Signs of life come every second; the store's callers wait 15 s for its lock."""
 
 
 class LaneOverride(SpecModel):
@@ -54,7 +58,10 @@ class WorkerSettings(SpecModel):
         state_dir: The server's state directory.
         operations: Modules or files with operations.
         lanes: Overrides of the process lanes' sizes.
+        name: Tells workers of one state directory apart, in metrics.
         lease_s: A worker that is silent for so long loses its jobs.
+        worker_patience_s: A worker process that gives no sign of life for so long is killed and
+            started anew. Below the time that writers wait for the store, they only wait.
         drain_s: At SIGTERM, how long running attempts may take to finish.
         drain_grace_s: For those that did not: between their SIGTERM and SIGKILL.
         burst_reserve_bytes: Memory that burst slots leave free; None: a tenth of what there is.
@@ -67,7 +74,9 @@ class WorkerSettings(SpecModel):
     state_dir: Path
     operations: tuple[str, ...]
     lanes: dict[Lane, LaneOverride] = Field(default_factory=dict)
+    name: str = Field(default=OWN_WORKER, pattern=r"^[a-z0-9][a-z0-9-]{0,31}$")
     lease_s: float = Field(default=15.0, gt=0)
+    worker_patience_s: float = Field(default=PATIENCE_S, ge=3)
     drain_s: float = Field(default=30.0, ge=0)
     drain_grace_s: float = Field(default=5.0, ge=0)
     burst_reserve_bytes: int | None = Field(default=None, ge=0)

@@ -17,25 +17,27 @@ def registry_with(started: int) -> CollectorRegistry:
     return registry
 
 
-async def page(api: Any, worker: bytes | None) -> dict[str, Any]:
-    async def worker_text() -> str | None:
-        return None if worker is None else worker.decode()
+async def page(api: Any, **workers: bytes) -> dict[str, Any]:
+    async def worker_texts() -> dict[str, str]:
+        return {name: text.decode() for name, text in workers.items()}
 
-    text = await MetricsPage(api.store, [registry_with(1)], lambda: None, worker_text).render()
+    text = await MetricsPage(api.store, [registry_with(1)], lambda: None, worker_texts).render()
     return {family.name: family for family in text_string_to_metric_families(text.decode())}
 
 
-async def test_families_of_both_processes_are_one_family(api: Any) -> None:
-    families = await page(api, generate_latest(registry_with(5)))
+async def test_families_of_all_processes_are_one_family(api: Any) -> None:
+    workers = {name: generate_latest(registry_with(n)) for name, n in (("worker", 5), ("w2", 7))}
+    families = await page(api, **workers)
     values = {s.labels["process"]: s.value for s in families["started"].samples}
-    assert values == {"api": 1.0, "worker": 5.0}
+    assert values == {"api": 1.0, "worker": 5.0, "w2": 7.0}
+    assert families["headway_workers"].samples[0].value == 2.0
     assert families["started"].type == "counter"
-    assert {s.labels["process"] for s in families["lag_seconds"].samples} == {"api", "worker"}
+    assert {s.labels["process"] for s in families["lag_seconds"].samples} == set(values)
     assert families["headway_worker_up"].samples[0].value == 1.0
 
 
 async def test_a_page_without_a_worker_says_so(api: Any) -> None:
-    families = await page(api, None)
+    families = await page(api)
     assert families["headway_worker_up"].samples[0].value == 0.0
     assert [s.labels["process"] for s in families["started"].samples] == ["api"]
 
@@ -44,7 +46,7 @@ async def test_jobs_are_counted_by_state_and_outcome(api: Any) -> None:
     for _ in range(2):
         await api.submit("nothing")
     await api.finish(await api.claim())
-    families = await page(api, None)
+    families = await page(api)
     [live] = families["headway_jobs"].samples
     assert (live.labels["operation"], live.labels["state"], live.value) == ("nothing", "PENDING", 1)
     [ended] = families["headway_jobs_ended"].samples
