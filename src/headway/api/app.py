@@ -28,6 +28,7 @@ from headway.api.openapi import describe
 from headway.api.operation_routes import OperationRoutes
 from headway.api.problems import install_problem_handlers
 from headway.api.readiness import NotReady
+from headway.api.request_guard import KnownHosts, RequestGuard
 from headway.api.request_log import RequestLog
 from headway.api.submission import Submissions
 from headway.core.clock import Clock, SystemClock
@@ -57,6 +58,7 @@ class Collaborators:
         worker_metrics: The metrics of each worker that answers, as text, by the worker's name.
         not_ready: Why the server should be given no work; None when it should.
         extensions: Add routes of their own.
+        hosts: The names under which the server answers.
         authenticator: Finds out who asks.
     """
 
@@ -75,6 +77,7 @@ class Collaborators:
     worker_metrics: Callable[[], Awaitable[Mapping[str, str]]] = _no_worker
     not_ready: Callable[[], NotReady | None] = _always_ready
     extensions: Sequence[Extension] = ()
+    hosts: KnownHosts = field(default_factory=lambda: KnownHosts("127.0.0.1"))
     authenticator: Authenticator = field(default_factory=SingleUser)
 
 
@@ -96,6 +99,7 @@ def create_app(parts: Collaborators) -> FastAPI:
     Gate(parts.authenticator).guard(app.router.routes)
     describe(app)
     app.add_middleware(BodyLimit, limit_bytes=parts.limits.body_bytes)
+    app.add_middleware(RequestGuard, hosts=parts.hosts)
     app.add_middleware(RequestLog, metrics=parts.metrics, clock=parts.clock)
     return app
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import mimetypes
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Annotated
@@ -23,6 +24,8 @@ from headway.store.events import EventKind
 from headway.store.values import Event, JobRow
 
 _UNKNOWN_TYPE = "application/octet-stream"
+_TYPE = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}(;\s*charset=[\w-]{1,40})?", re.ASCII)
+_ACTIVE = re.compile("script|html|xml|svg|css|wasm|multipart|event-stream", re.IGNORECASE)
 # A job's file is shown by browsers as a page of this server unless they are told not to.
 _DOWNLOAD_HEADERS = {"content-security-policy": "sandbox; default-src 'none'"}
 
@@ -80,7 +83,7 @@ class ArtifactRoutes:
             raise Refusal(404, f"job {row.id} has no artifact {name!r}")
         return FileResponse(
             path,
-            media_type=recorded[found, name],
+            media_type=harmless_type(recorded[found, name]),
             headers={
                 **_DOWNLOAD_HEADERS,
                 "content-disposition": f"attachment; filename*=utf-8''{quote(path.name)}",
@@ -125,6 +128,17 @@ class ArtifactRoutes:
         # A job may have left a link there that leads to a file of the server.
         inside = path.resolve().is_relative_to(directory.resolve())
         return path if inside and path.is_file() and not path.is_symlink() else None
+
+
+def harmless_type(media_type: str) -> str:
+    """The type that a download is sent with.
+
+    The download of a page is saved, and the sandbox keeps it from acting should a browser show it
+    all the same; but a page of this server may load its scripts and styles from this server. No
+    file of a job is one: browsers refuse to run what is not declared to be a script (`nosniff`).
+    """
+    plain = _TYPE.fullmatch(media_type) is not None and _ACTIVE.search(media_type) is None
+    return media_type if plain else _UNKNOWN_TYPE
 
 
 def _guessed(name: str) -> str:

@@ -23,11 +23,15 @@ _TITLES = {
     403: "Not allowed",
     404: "Not found",
     405: "Method not allowed",
+    408: "Too slow",
     409: "Conflict",
     413: "Too large",
+    414: "The address is too long",
     415: "Unsupported media type",
+    421: "Not this server",
     422: "A field is wrong",
     429: "Too many requests",
+    431: "The header is too large",
     500: "Internal error",
     503: "Busy",
 }
@@ -87,12 +91,14 @@ def field_problems(errors: Sequence[Mapping[str, Any]]) -> list[FieldProblem]:
 
 
 def install_problem_handlers(app: FastAPI) -> None:
-    """Make every error of `app` a problem document, those of the framework included."""
+    """Make every error of `app` a problem document, those of the framework included.
+
+    Bugs are answered by the request log, which stands around all the rest.
+    """
     app.add_exception_handler(Refusal, _on_refusal)
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(HTTPException, _on_http)
     app.add_exception_handler(StoreUnavailable, _on_store_unavailable)
-    app.add_exception_handler(Exception, _on_bug)
 
 
 def problem_answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -133,12 +139,6 @@ async def _on_http(request: Request, error: Exception) -> Response:
 async def _on_store_unavailable(request: Request, error: Exception) -> Response:
     headers = {"retry-after": _STORE_RETRY_AFTER_S}
     return problem_response(503, str(error), request=request, headers=headers)
-
-
-async def _on_bug(request: Request, error: Exception) -> Response:
-    # The text of an unforeseen error may hold anything; the log has it under the request's id.
-    detail = "something went wrong in the server; its log tells more under this request id"
-    return problem_response(500, detail, request=request)
 
 
 def _path(location: Sequence[str | int]) -> str:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import resource
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import uvicorn
 from starlette.types import ASGIApp
+
+from headway.api.http_protocol import Connections, GuardedConfig, GuardedProtocol
+from headway.api.limits import ConnectionLimits
 
 # When told to stop, every stream and every waiting request ends by itself; this is for the rest.
 _LAST_ANSWERS_S = 3
 # Longer than clients keep idle connections, so that none is closed in the moment of its next use.
 _KEEP_ALIVE_S = 75
+# Open files that are kept for everything but connections: the store, logs, doorbells, jobs.
+_OTHER_FILES = 256
 
 
 class WebServer(uvicorn.Server):
@@ -19,12 +26,20 @@ class WebServer(uvicorn.Server):
 
     Args:
         app: What answers.
+        limits: Of connections.
+        trusted: Addresses of proxies in front of this server.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
-        config = uvicorn.Config(
+    def __init__(
+        self,
+        app: ASGIApp,
+        limits: ConnectionLimits | None = None,
+        trusted: Container[str] = (),
+    ) -> None:
+        config = GuardedConfig(
             app,
-            http="httptools",
+            http=GuardedProtocol,
+            proxy_headers=False,
             ws="none",
             lifespan="off",
             log_config=None,
@@ -33,9 +48,19 @@ class WebServer(uvicorn.Server):
             timeout_graceful_shutdown=_LAST_ANSWERS_S,
             timeout_keep_alive=_KEEP_ALIVE_S,
         )
+        config.limits = _possible(limits or ConnectionLimits())
+        config.counts = Connections(config.limits, trusted)
         super().__init__(config)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Leave the signal handlers as they are."""
         yield
+
+
+def _possible(limits: ConnectionLimits) -> ConnectionLimits:
+    """The limits, with no more connections than the system lets this process have."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files == resource.RLIM_INFINITY:
+        return limits
+    return replace(limits, most=min(limits.most, max(16, files - _OTHER_FILES)))

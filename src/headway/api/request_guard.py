@@ -1,0 +1,138 @@
+"""Refuses requests that a page of another site makes a browser send.
+
+A server on loopback trusts whoever reaches it, and every page on the internet reaches it through
+the browser of its reader. Two ways are closed here. A name of another site that is made to point
+at 127.0.0.1 (DNS rebinding) makes the browser take this server for that site: the `Host` header
+still has the site's name, and is refused. A form or `fetch` of another site can send a POST without
+asking first: browsers say where such a request comes from, and it is refused.
+
+Programs that are no browsers send neither `Origin` nor `Sec-Fetch-Site` and are not concerned.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from headway.api.problems import problem_response
+
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+_HOST = re.compile(r"(\[(?P<number>[0-9a-f:.]{2,60})\]|(?P<name>[a-z0-9._-]{1,253}))(:[0-9]{1,5})?")
+_MAX_KNOWN = 100
+_DEFAULT_PORTS = {"http": "80", "https": "443"}
+
+
+class KnownHosts:
+    """The names under which a server answers.
+
+    Args:
+        bound: The address that it listens on.
+        more: Further host names, without ports; those that a proxy in front has, for example.
+    """
+
+    def __init__(self, bound: str, more: Iterable[str] = ()) -> None:
+        address = ipaddress.ip_address("127.0.0.1" if bound == "localhost" else bound)
+        self._any_address = not address.is_loopback
+        self._names = {"localhost", str(address), *(name.lower() for name in more)}
+        if self._any_address:
+            own = socket.gethostname().lower()
+            self._names |= {own, own.partition(".")[0]}
+
+    def has(self, host: str) -> bool:
+        """Whether a `Host` header (with or without a port) names this server.
+
+        Rebinding needs a name: on other addresses than loopback, any number is taken.
+        """
+        name = _without_port(host)
+        if name in self._names:
+            return True
+        try:
+            address = ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return address.is_loopback or self._any_address
+
+
+class RequestGuard:
+    """Wraps the application.
+
+    Args:
+        app: What answers.
+        hosts: The server's own names.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: KnownHosts) -> None:
+        self._app = app
+        self._hosts = hosts
+        self._known: set[bytes] = set()  # checked already
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            refusal = self._refusal(scope)
+            if refusal is not None:
+                response = problem_response(*refusal, request=Request(scope))
+                await response(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> tuple[int, str] | None:
+        hosts = [value for name, value in scope["headers"] if name == b"host"]
+        if len(hosts) != 1:
+            return 400, "a request names the server in one Host header"
+        if not self._is_known(hosts[0]):
+            name = _printable(hosts[0])
+            return 421, (
+                f"this server does not answer for the host {name!r};"
+                f" if it should, start it with --allowed-host {name}"
+            )
+        if scope["method"] not in SAFE_METHODS and is_from_elsewhere(Headers(scope=scope)):
+            return 403, "this request was sent by a page of another site"
+        return None
+
+    def _is_known(self, host: bytes) -> bool:
+        if host in self._known:
+            return True
+        known = self._hosts.has(host.decode("latin-1"))
+        if known and len(self._known) < _MAX_KNOWN:
+            self._known.add(host)
+        return known
+
+
+def is_from_elsewhere(headers: Headers) -> bool:
+    """Whether a browser says that a page of another site sent this request.
+
+    `Sec-Fetch-Site` decides where it is sent: no script can set it, and it holds also behind a
+    proxy that changes `Host`. Browsers leave it out on plain http to anything but loopback.
+    """
+    site = headers.get("sec-fetch-site")
+    if site is not None:
+        return site not in ("same-origin", "none")
+    origin = headers.get("origin")
+    return origin is not None and not _is_same(origin, headers.get("host", ""))
+
+
+def _is_same(origin: str, host: str) -> bool:
+    try:
+        parts = urlsplit(origin)
+    except ValueError:
+        return False
+    port = _DEFAULT_PORTS.get(parts.scheme, "")
+    ours = host.lower().removesuffix(f":{port}")
+    return bool(ours) and parts.netloc.lower().removesuffix(f":{port}") == ours
+
+
+def _without_port(host: str) -> str:
+    """The name or number of a `Host` header; empty when it is none."""
+    found = _HOST.fullmatch(host.lower())
+    return "" if found is None else found["number"] or found["name"]
+
+
+def _printable(host: bytes) -> str:
+    return _without_port(host.decode("latin-1")) or "(unreadable)"
