@@ -25,6 +25,7 @@ from headway.store.sqlite import (
     submission,
     waits,
 )
+from headway.store.sqlite.accounts import SqliteAccounts
 from headway.store.sqlite.connections import connect_reader, connect_writer
 from headway.store.sqlite.queries import load_queries
 from headway.store.sqlite.schema import ensure_schema
@@ -70,6 +71,9 @@ class SqliteStore:
         clock: Source of every time that is stored.
         rng: Source of the jitter of retries after a lost worker.
         observe: Told the kind (`read`, `scan`, `write`) and the seconds of each call.
+
+    Attributes:
+        accounts: Users, workspaces, tokens and the audit log, in the same file.
     """
 
     def __init__(
@@ -89,6 +93,7 @@ class SqliteStore:
         self._writer = WriterThread(partial(connect_writer, path), state_dir.writer_lock)
         self._reader = ConnectionThread("headway-store-reader", partial(connect_reader, path))
         self._scanner = ConnectionThread("headway-store-scanner", partial(connect_reader, path))
+        self.accounts = SqliteAccounts(self._write, self._read, self._scan)
 
     async def open(self) -> None:
         self._state_dir.create()
@@ -233,6 +238,10 @@ class SqliteStore:
     ) -> T:
         work = self._in_transaction(operation, *args, **kwargs)
         return await self._timed("scan", self._scanner.run(work))
+
+    # For what lies beside the jobs in the same database: the same threads, the same transactions.
+    read = _read
+    write = _write
 
     async def _timed(self, kind: str, call: Coroutine[Any, Any, T]) -> T:
         if self._observe is None:
