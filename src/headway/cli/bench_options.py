@@ -59,6 +59,11 @@ def _error_rate(text: str) -> dict[str, float]:
     return limit
 
 
+def _min_goodput(text: str) -> dict[str, float]:
+    limit = _error_rate(text)
+    return {"share": limit.pop("rate"), **limit}
+
+
 def _objectives(text: str) -> dict[str, float]:
     objectives = {}
     for item in text.split(","):
@@ -254,10 +259,16 @@ _OPTIONS: Sequence[_Decorator] = (
             help="Stop when this share failed within the window, e.g. 5%/10s."),
     _option("--max-consecutive-errors", type=int, metavar="N", section=_STOP,
             path="limits.max_consecutive_errors", help="Stop after so many failures in a row."),
+    _option("--min-goodput", metavar="SHARE[/TIME]", section=_STOP, path="limits.min_goodput",
+            convert=_min_goodput,
+            help="Stop when fewer requests than this meet the --objective, e.g. 90%/10s."),
+    _option("--stop-saturated", is_flag=True, section=_STOP, path="limits.saturation",
+            convert=lambda given: {}, help="Stop an open loop whose target falls behind."),
     _option("--grace", metavar="TIME", section=_STOP, path="limits.grace_s", convert=_durations,
             help="How long requests in flight may go on at the end. Default: 10s."),
     _option("--stop-scope", type=click.Choice(["stage", "run"]), section=_STOP,
-            path="limits.stop_scope", help="What an error rule ends. Default: stage."),
+            path="limits.stop_scope",
+            help="What a rule about errors, goodput or saturation ends. Default: stage."),
     _option("--objective", metavar="LIST", section=_STOP, path="objectives", convert=_objectives,
             help="What a good request meets, e.g. 'ttft<500ms,tpot<50ms'."),
     # --- Output

@@ -50,14 +50,23 @@ class LiveCounters:
             if message in self._errors or len(self._errors) < _MOST_MESSAGES:
                 self._errors[message] = self._errors.get(message, 0) + count
 
+    @property
+    def in_flight(self) -> int:
+        """Requests in flight, as the workers told last."""
+        return sum(self._in_flight.values())
+
+    @property
+    def sent(self) -> int:
+        """Requests sent, those in flight included."""
+        return self._ended_sent + self.in_flight
+
     def worker_lost(self, worker: int) -> None:
         """Nothing of this worker is in flight any more."""
         self._in_flight.pop(worker, None)
 
     def snapshot(self, elapsed_s: float, is_draining: bool) -> LiveSnapshot:
         """The stage as it is now."""
-        in_flight = sum(self._in_flight.values())
-        sent = self._ended_sent + in_flight
+        sent = self.sent
         sent_rate, done_rate = self._rates(elapsed_s, sent)
         return LiveSnapshot(
             stage=self._stage,
@@ -73,7 +82,7 @@ class LiveCounters:
             completed=self._completed,
             errored=self._errored,
             cancelled=self._cancelled,
-            in_flight=in_flight,
+            in_flight=self.in_flight,
             sent_rate_per_s=sent_rate,
             done_rate_per_s=done_rate,
             ttft_p50_s=_seconds(self._ttft, 0.5),

@@ -139,6 +139,8 @@ class Counters(msgspec.Struct, tag="counters", kw_only=True):
     longest_errors: int = 0
     """Longest run of errors among these."""
     trailing_errors: int = 0
+    good: int = 0
+    """Completed requests that met every objective; counted where a run has objectives."""
     ttft: dict[int, int] = {}
     """Sparse histogram: bucket to count (see `histogram`)."""
     latency: dict[int, int] = {}

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import msgspec
 
+from headway.load.goodness import Judge
 from headway.load.histogram import bucket_of
 from headway.load.lifecycle import Request, StageFrame
 from headway.load.messages import Counters, FromWorker, Report, RequestUpdate
@@ -49,8 +50,11 @@ class Outbox(Protocol):
 class Reporter:
     """Collects one stage's batches and hands them to the outbox."""
 
-    def __init__(self, frame: StageFrame, outbox: Outbox, observe: bool) -> None:
+    def __init__(
+        self, frame: StageFrame, outbox: Outbox, observe: bool, judge: Judge | None = None
+    ) -> None:
         self._frame = frame
+        self._judge = judge
         self._outbox = outbox
         self._observe = observe
         self._encoder = msgspec.json.Encoder()
@@ -87,7 +91,7 @@ class Reporter:
             now_ns = request.progress.done_ns or request.turn.due_ns
             batch.updates += request.updates(now_ns, record.status)
         if len(batch.records) >= _ENCODE_AT_ONCE:
-            batch.encode(self._encoder)
+            batch.encode(self._encoder, self._judge)
             if len(batch.lines) > _FLUSH_BYTES:
                 self.flush()
 
@@ -109,7 +113,7 @@ class Reporter:
             return
         self._batch = _Batch()
         self._told_in_flight = self.in_flight
-        batch.encode(self._encoder)
+        batch.encode(self._encoder, self._judge)
         if batch.counters.sent:
             batch.counters.last_sent_ns += self._frame.start_ns
         self._outbox.send(
@@ -145,7 +149,7 @@ class _Batch:
         """Whether there is nothing to tell."""
         return not (self.records or self.lines or self.dropped or self.updates)
 
-    def encode(self, encoder: msgspec.json.Encoder) -> None:
+    def encode(self, encoder: msgspec.json.Encoder, judge: Judge | None) -> None:
         """Turn the records at hand into lines, and their times into the histograms."""
         if not self.records:
             return
@@ -153,6 +157,8 @@ class _Batch:
         stride = 1 if self._timed < _COUNTED_FULLY else _SAMPLE_STRIDE
         for record in self.records[::stride]:
             _add_times(self.counters, record)
+        if judge is not None:
+            self.counters.good += sum(map(judge, self.records))
         self._timed += len(self.records)
         self.records.clear()
 

@@ -20,7 +20,7 @@ class StageResult(msgspec.Struct, frozen=True, kw_only=True):
     """As in `records.StageEnded.reason`."""
     detail: str | None = None
     is_error_rule: bool = False
-    """Whether a rule about errors ended it."""
+    """Whether a rule ended it that ends the whole run where `stop_scope` says so."""
     offered: int
     completed: int
     errored: int

@@ -231,6 +231,23 @@ class ErrorRateLimit(SpecModel):
     minimum_requests: int = Field(default=20, ge=1)
 
 
+class GoodputLimit(SpecModel):
+    """Stop when fewer than this share of the requests that ended in the window were good."""
+
+    share: float = Field(gt=0, le=1)
+    window_s: float = Field(default=10.0, gt=0)
+    minimum_requests: int = Field(default=20, ge=1)
+
+
+class SaturationLimit(SpecModel):
+    """Stop an open loop whose target falls behind; see `load.saturation`."""
+
+    growth_share: float = Field(default=0.1, gt=0, lt=1)
+    """Requests in flight grew by this share of those that were sent."""
+    window_s: float = Field(default=10.0, ge=1)
+    """The shortest time that is looked at; two and four times as long are looked at too."""
+
+
 class LimitSpec(SpecModel):
     """Stop rules of each stage. None: that rule is off."""
 
@@ -241,10 +258,13 @@ class LimitSpec(SpecModel):
     max_errors: int | None = Field(default=None, ge=1)
     max_error_rate: ErrorRateLimit | None = None
     max_consecutive_errors: int | None = Field(default=None, ge=1)
+    min_goodput: GoodputLimit | None = None
+    """The objectives are broken: too few requests meet them."""
+    saturation: SaturationLimit | None = None
     grace_s: float = Field(default=10.0, ge=0)
     """How long requests in flight may go on after a rule, or Ctrl-C, has ended sending."""
     stop_scope: Literal["stage", "run"] = "stage"
-    """Whether an error rule ends its stage only, or the whole run."""
+    """Whether a rule about errors, goodput or saturation ends its stage only, or the whole run."""
 
 
 class RunSpec(SpecModel):
@@ -275,4 +295,8 @@ class RunSpec(SpecModel):
     def _fits_together(self) -> RunSpec:
         if isinstance(self.profile, TraceProfile) and not isinstance(self.inputs, TraceInputSpec):
             raise ValueError("profile trace needs trace inputs (--profile trace --data FILE)")
+        if self.limits.min_goodput is not None and not self.objectives.are_set:
+            raise ValueError(
+                "a lowest goodput needs objectives (--objective 'ttft<500ms,tpot<50ms')"
+            )
         return self

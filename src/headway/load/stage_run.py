@@ -16,7 +16,7 @@ import msgspec
 
 from headway.core.clock import Clock, ns_from_s, s_from_ns
 from headway.core.errors import WorkerLost
-from headway.load.arrivals import arrival_rng
+from headway.load.arrivals import RampArrivals, TraceArrivals, arrival_rng
 from headway.load.fleet import Barrier, WorkerProcess
 from headway.load.handout import (
     ClosedLoopHandout,
@@ -43,6 +43,7 @@ from headway.load.messages import (
 )
 from headway.load.orphans import OrphanRecords
 from headway.load.results import StageResult
+from headway.load.saturation import Saturation
 from headway.load.spec import RunSpec
 from headway.load.stages import StagePlan
 from headway.load.stop_rules import RuleFactory, Stop, StopRules, rules_for
@@ -95,7 +96,9 @@ class StageRun:
         self._wake = asyncio.Event()
         self._ledger = Ledger()
         self._tally = StageTally(LiveCounters(number, context.stages, plan))
-        self._rules: StopRules = rules_for(context.spec.limits, plan.max_seconds, context.rules)
+        self._rules: StopRules = rules_for(
+            context.spec.limits, plan.max_seconds, [*context.rules, *_saturation(plan)]
+        )
         self._active: dict[int, WorkerProcess] = {}
         self._awaited: set[int] = set()
         """Workers that have not said StageReady, later StageDone."""
@@ -455,6 +458,14 @@ class StageRun:
 def _usable(workers: int, *limits: int | None) -> int:
     """Each worker needs a slot, and an open conversation, of its own."""
     return min([workers, *(limit for limit in limits if limit is not None)])
+
+
+def _saturation(plan: StagePlan) -> list[RuleFactory]:
+    limit = plan.saturation
+    if limit is None or plan.arrivals is None:
+        return []  # A closed loop sends no more than the target takes.
+    changes = isinstance(plan.arrivals, RampArrivals | TraceArrivals)
+    return [lambda: Saturation(limit, plan.streams, changes)]
 
 
 def _shares(total: int | None, parts: int) -> Sequence[int | None]:

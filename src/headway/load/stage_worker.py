@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from headway.backends.backend import Backend
 from headway.core.clock import NS_PER_S, Clock
+from headway.load.goodness import Judge
 from headway.load.inputs.conversation import Inputs
 from headway.load.lifecycle import StageFrame
 from headway.load.messages import Arrivals, BeginStage, Drain, Grants, StageDone, Want
@@ -44,12 +45,13 @@ class StageWorker:
         frame: StageFrame,
         services: StageServices,
         observe: bool,
+        judge: Judge | None = None,
     ) -> None:
         self._begin = begin
         self._services = services
         self._now_ns = services.clock.monotonic_ns
         self._queue = WorkQueue(inputs, begin.open_conversations, begin.start_ns, begin.end_ns)
-        self._reporter = Reporter(frame, services.outbox, observe)
+        self._reporter = Reporter(frame, services.outbox, observe, judge)
         self._slots = Slots(self._queue, services.backend, self._reporter, frame, services.clock)
         self._queue.on_low = self._want_grants
         if begin.flush_on_error:

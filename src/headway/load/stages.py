@@ -28,6 +28,7 @@ from headway.load.spec import (
     PoissonProfile,
     RampProfile,
     RunSpec,
+    SaturationLimit,
     SingleProfile,
     StagesProfile,
     SweepProfile,
@@ -54,6 +55,8 @@ class StagePlan(msgspec.Struct, frozen=True, kw_only=True):
     asked_rate_per_s: float | None = None
     natural_end: str = "max_requests"
     """Why the stage is over when `max_arrivals` were handed out."""
+    saturation: SaturationLimit | None = None
+    """When an open loop's target has fallen behind; None: nobody asks."""
     step: int | None = None
     """As in `records.StageStarted.step`."""
 
@@ -121,6 +124,7 @@ class _Bounds:
         self._max_requests = spec.limits.max_requests
         self._max_seconds = spec.limits.max_seconds
         self._conversations = conversations
+        self._saturation = spec.limits.saturation
 
     def of_stage(self, max_requests: int | None, max_seconds: float | None) -> _Bounds:
         """With a stage's own limits before the run's."""
@@ -128,6 +132,7 @@ class _Bounds:
         own._max_requests = max_requests or self._max_requests
         own._max_seconds = max_seconds or self._max_seconds
         own._conversations = self._conversations
+        own._saturation = self._saturation
         return own
 
     def apply(self, plan: StagePlan) -> StagePlan:
@@ -144,6 +149,7 @@ class _Bounds:
             max_arrivals=most,
             max_seconds=max_seconds,
             natural_end="max_requests" if asked else "requests_exhausted",
+            saturation=self._saturation,
         )
 
 

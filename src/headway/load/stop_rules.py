@@ -14,7 +14,7 @@ from typing import Protocol
 import msgspec
 
 from headway.load.messages import Counters
-from headway.load.spec import ErrorRateLimit, LimitSpec
+from headway.load.spec import ErrorRateLimit, GoodputLimit, LimitSpec
 
 
 class Stop(msgspec.Struct, frozen=True):
@@ -23,7 +23,8 @@ class Stop(msgspec.Struct, frozen=True):
     reason: str
     detail: str
     is_error_rule: bool = False
-    """Whether it ends the whole run when the run's `stop_scope` says so."""
+    """Whether it ends the whole run when the run's `stop_scope` says so: rules about errors, and
+    about a target that cannot keep up."""
 
 
 class StageProgress:
@@ -34,6 +35,9 @@ class StageProgress:
         self.completed = 0
         self.errored = 0
         self.cancelled = 0
+        self.sent = 0
+        """Requests that were sent, those in flight included."""
+        self.in_flight = 0
         self.errors_in_row = 0
         """Errors since the last success; batches of several workers follow one another."""
         self.most_errors_in_row = 0
@@ -124,37 +128,66 @@ class MaxErrorRate:
 
     def __init__(self, limit: ErrorRateLimit) -> None:
         self._limit = limit
-        self._window: deque[tuple[float, int, int]] = deque()
-        self._ended = 0
-        self._errored = 0
+        self._window = _Window(limit.window_s)
 
     def evaluate(self, progress: StageProgress) -> Stop | None:
-        self._take_in(progress)
-        if self._ended < self._limit.minimum_requests:
-            return None
-        rate = self._errored / self._ended
-        if rate < self._limit.rate:
-            return None
-        detail = (
-            f"{self._errored} of {self._ended} requests failed within {self._limit.window_s:g} s"
+        latest = progress.latest
+        ended, errored = self._window.add(
+            progress.elapsed_s, latest.completed + latest.errored, latest.errored
         )
+        if ended < self._limit.minimum_requests or errored / ended < self._limit.rate:
+            return None
+        detail = f"{errored} of {ended} requests failed within {self._limit.window_s:g} s"
         return Stop("max_error_rate", detail, is_error_rule=True)
 
     def deadline_s(self) -> float | None:
         return None
 
-    def _take_in(self, progress: StageProgress) -> None:
+
+class MinGoodput:
+    """Ends a stage when too few of the requests that ended lately met every objective."""
+
+    def __init__(self, limit: GoodputLimit) -> None:
+        self._limit = limit
+        self._window = _Window(limit.window_s)
+
+    def evaluate(self, progress: StageProgress) -> Stop | None:
         latest = progress.latest
-        ended = latest.completed + latest.errored
+        ended, good = self._window.add(
+            progress.elapsed_s, latest.completed + latest.errored, latest.good
+        )
+        if ended < self._limit.minimum_requests or good / ended >= self._limit.share:
+            return None
+        detail = (
+            f"{good} of {ended} requests met the objectives within {self._limit.window_s:g} s; "
+            f"the limit is {self._limit.share:.0%}"
+        )
+        return Stop("min_goodput", detail, is_error_rule=True)
+
+    def deadline_s(self) -> float | None:
+        return None
+
+
+class _Window:
+    """Requests that ended lately, and how many of them are of a kind."""
+
+    def __init__(self, window_s: float) -> None:
+        self._window_s = window_s
+        self._reports: deque[tuple[float, int, int]] = deque()
+        self._ended = 0
+        self._of_kind = 0
+
+    def add(self, elapsed_s: float, ended: int, of_kind: int) -> tuple[int, int]:
+        """Take in a report, forget the old ones, and return both totals."""
         if ended:
-            self._window.append((progress.elapsed_s, ended, latest.errored))
+            self._reports.append((elapsed_s, ended, of_kind))
             self._ended += ended
-            self._errored += latest.errored
-        oldest_s = progress.elapsed_s - self._limit.window_s
-        while self._window and self._window[0][0] < oldest_s:
-            _, gone, gone_errored = self._window.popleft()
+            self._of_kind += of_kind
+        while self._reports and self._reports[0][0] < elapsed_s - self._window_s:
+            _, gone, gone_of_kind = self._reports.popleft()
             self._ended -= gone
-            self._errored -= gone_errored
+            self._of_kind -= gone_of_kind
+        return self._ended, self._of_kind
 
 
 RuleFactory = Callable[[], StopRule]
@@ -189,6 +222,8 @@ def rules_for(
         rules.append(MaxConsecutiveErrors(limits.max_consecutive_errors))
     if limits.max_error_rate is not None:
         rules.append(MaxErrorRate(limits.max_error_rate))
+    if limits.min_goodput is not None:
+        rules.append(MinGoodput(limits.min_goodput))
     if max_seconds is not None:
         rules.append(MaxSeconds(max_seconds))
     return StopRules(rules)

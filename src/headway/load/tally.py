@@ -56,4 +56,5 @@ class StageTally:
         return self._live.snapshot(elapsed_s, is_draining=not self._sending)
 
     def _add(self, counters: Counters, elapsed_s: float) -> None:
+        self.progress.sent, self.progress.in_flight = self._live.sent, self._live.in_flight
         self.progress.add(elapsed_s, counters)

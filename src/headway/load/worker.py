@@ -20,6 +20,7 @@ from headway.backends.backend import Backend
 from headway.core.clock import NS_PER_S, Clock, s_from_ns
 from headway.core.errors import ConfigError, TargetError
 from headway.load.channel import Channel
+from headway.load.goodness import judge_for
 from headway.load.inputs import Inputs, Recipe, open_inputs
 from headway.load.lifecycle import StageFrame
 from headway.load.messages import (
@@ -154,7 +155,9 @@ class Worker:
         worker = self._setup.worker
         frame = StageFrame(begin.stage, worker, begin.start_ns, spec.capture_text)
         self._meter.stage_begins(begin.stage, worker, begin.start_ns)
-        self._stage = StageWorker(begin, self._inputs, frame, services, self._setup.observe)
+        # Only a stop rule asks while the stage runs; the report judges from the records.
+        judge = judge_for(spec.objectives) if spec.limits.min_goodput is not None else None
+        self._stage = StageWorker(begin, self._inputs, frame, services, self._setup.observe, judge)
 
     def _pass_on(self, stage: StageWorker, message: Arrivals | Grants | Drain) -> None:
         if message.stage != stage.stage:

@@ -132,7 +132,7 @@ class StageCounts(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     """Requests completed a second, until sending ended."""
     workers_lost: int = 0
     is_error_rule: bool = False
-    """Whether a rule about errors ended it."""
+    """Whether a rule ended it that ends the whole run where `stop_scope` says so."""
 
 
 class StageEnded(msgspec.Struct, omit_defaults=True, kw_only=True, tag="stage_ended"):
@@ -145,7 +145,7 @@ class StageEnded(msgspec.Struct, omit_defaults=True, kw_only=True, tag="stage_en
     """When no new request was sent any more."""
     reason: str
     """`max_requests`, `max_seconds`, `max_errors`, `max_error_rate`, `max_consecutive_errors`,
-    `requests_exhausted`, `schedule_ended`, `interrupted`, `worker_lost`, `failed`."""
+    `min_goodput`, `saturated`, `requests_exhausted`, `schedule_ended`, `interrupted`, `worker_lost`, `failed`."""
     offered: int
     """Arrivals whose due time came before sending ended."""
     detail: str | None = None

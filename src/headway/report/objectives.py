@@ -14,3 +14,8 @@ class ObjectiveSpec(SpecModel):
     tpot_s: float | None = Field(default=None, gt=0)
     latency_s: float | None = Field(default=None, gt=0)
     response_s: float | None = Field(default=None, gt=0)
+
+    @property
+    def are_set(self) -> bool:
+        """Whether anything is asked."""
+        return self != ObjectiveSpec()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from headway.load.messages import Counters
-from headway.load.spec import ErrorRateLimit, LimitSpec
+from headway.load.spec import ErrorRateLimit, GoodputLimit, LimitSpec
 from headway.load.stop_rules import (
     MaxConsecutiveErrors,
     MaxErrorRate,
     MaxErrors,
     MaxSeconds,
+    MinGoodput,
     StageProgress,
     Stop,
     rules_for,
@@ -110,6 +111,38 @@ def test_time_passing_does_not_count_a_report_twice():
     for second in range(2, 10):
         progress.passes(second)
         assert rule.evaluate(progress) is None
+
+
+def good(count, of):
+    return Counters(completed=of, good=count)
+
+
+def test_a_broken_objective_ends_a_stage():
+    limit = GoodputLimit(share=0.9, window_s=10, minimum_requests=20)
+    rule, progress = MinGoodput(limit), StageProgress()
+    progress.add(1, good(18, of=20))
+    assert rule.evaluate(progress) is None
+    progress.add(2, good(0, of=1))
+    stop = rule.evaluate(progress)
+    assert stop is not None
+    assert stop.reason == "min_goodput"
+    assert "18 of 21" in stop.detail
+
+
+def test_failed_requests_are_not_good():
+    limit = GoodputLimit(share=0.9, window_s=10, minimum_requests=20)
+    rule, progress = MinGoodput(limit), StageProgress()
+    progress.add(1, Counters(completed=17, good=17, errored=3))
+    assert rule.evaluate(progress) is not None
+
+
+def test_goodput_looks_at_its_window_only_and_waits_for_enough_requests():
+    limit = GoodputLimit(share=0.5, window_s=10, minimum_requests=20)
+    rule, progress = MinGoodput(limit), StageProgress()
+    progress.add(1, good(0, of=19))
+    assert rule.evaluate(progress) is None
+    progress.add(20, good(20, of=20))
+    assert rule.evaluate(progress) is None
 
 
 def test_rules_of_the_next_stage_know_nothing_of_the_last():
