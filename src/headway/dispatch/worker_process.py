@@ -54,15 +54,17 @@ class WorkerProcess:
         return self.pid is not None and self.status is not None and self.status.ready
 
     async def start(self) -> WorkerStatus:
-        """Start the worker and wait until it is ready.
+        """Start the worker and wait until it is ready, or has ended because `stop` was called.
 
         Raises:
             ConfigError: it says that it cannot work; the text is its own.
         """
-        self.status = await self._launch()
-        if not self.status.ready:
+        status = self.status = await self._launch()
+        if not status.ready:
             await self._end(_KILL_AFTER_S, hang_up=True)
-            raise ConfigError(self.status.error)
+            if self._stopping:
+                return status  # whoever stops a start wants no error for it
+            raise ConfigError(status.error)
         self._keeper = asyncio.create_task(self._keep(), name="headway-worker-keeper")
         return self.status
 
