@@ -88,11 +88,13 @@ class InlineAttempt:
         self._sink = _Sink(loop, observer)
         self._observer = observer
         files = shop.state_dir
+        self._masker = plan.secrets.masker()
         self._output = AttemptOutput(
             files.attempt_log(plan.job_id, plan.attempt),
             plan.limits.log_bytes,
             observer.may_write,
             lambda size: self._sink.tell(observer.on_log_growth, size),
+            self._masker,
         )
         self._temp_dir = files.attempt_tmp(plan.job_id, plan.attempt)
         self._requested_ns = shop.clock.monotonic_ns()
@@ -148,7 +150,8 @@ class InlineAttempt:
             request = invocation.parse_request(operation, self.plan.request)
             job = self._context(operation)
         except Exception as error:  # noqa: BLE001 - validators run the author's code
-            return Raised(ErrorInfo(type_name(type(error)), str(error)), retry=False)
+            info = ErrorInfo(type_name(type(error)), str(error))
+            return self._judge(invocation.masked(invocation.Failed(info), self._masker))
         try:
             self._begin(operation, job, invocation.arguments(operation, job, request))
             return await self._until_ended()
@@ -169,8 +172,13 @@ class InlineAttempt:
                 temp_dir=self._temp_dir,
                 job_dir=JobDir(files.job_work(plan.job_id), plan.attempt),
                 artifacts=ArtifactDir(artifacts, plan.limits.artifact_bytes),
-                env=self._shop.environment.base(os.environ) | dict(plan.env),
-                log=debug_logger(plan.job_id, files.attempt_debug_log(plan.job_id, plan.attempt)),
+                env=self._environment(),
+                log=debug_logger(
+                    plan.job_id, files.attempt_debug_log(plan.job_id, plan.attempt), self._masker
+                ),
+                secrets=plan.secrets,
+                masker=self._masker,
+                target=plan.target,
             ),
             sink=self._sink,
         )
@@ -227,7 +235,11 @@ class InlineAttempt:
 
     def _give(self, answer: invocation.Answer) -> None:
         if not self._answer.done():
-            self._answer.set_result(answer)
+            self._answer.set_result(invocation.masked(answer, self._masker))
+
+    def _environment(self) -> dict[str, str]:
+        base = self._shop.environment.base(os.environ)
+        return {**base, **self.plan.env, **self.plan.secrets.env}
 
     async def _until_ended(self) -> Ending:
         """Wait for the answer, the time limit, or a cancel and its grace period."""

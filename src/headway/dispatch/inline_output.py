@@ -15,6 +15,8 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TextIO
 
+from headway.jobs.masking import Masker, StreamMasker
+
 _output: ContextVar[AttemptOutput | None] = ContextVar("headway_inline_output", default=None)
 _CUT = b"\n[headway: the log was cut here: it reached its limit of %d bytes]\n"
 
@@ -27,6 +29,7 @@ class AttemptOutput:
         limit_bytes: Size at which it is cut, with a mark.
         may_write: False when the attempt is not the current one any more.
         on_growth: Told the new size, from the writing thread.
+        masker: Takes the values of the attempt's secrets out; None: it has none.
     """
 
     def __init__(
@@ -35,7 +38,9 @@ class AttemptOutput:
         limit_bytes: int,
         may_write: Callable[[], bool],
         on_growth: Callable[[int], None],
+        masker: Masker | None = None,
     ) -> None:
+        self._masker = None if masker is None else StreamMasker(masker)
         self._path = path
         self._limit_bytes = limit_bytes
         self._may_write = may_write
@@ -48,16 +53,11 @@ class AttemptOutput:
 
     def write(self, data: bytes) -> None:
         with self._lock:
-            if self._closed or not self._may_write() or self.discarded_bytes:
-                self.discarded_bytes += len(data)
-                return
-            room = self._limit_bytes - self.size_bytes
-            if len(data) > room:
-                self.discarded_bytes = len(data) - room
-                data = data[:room] + _CUT % self._limit_bytes
-            self._append(data)
-            size_bytes = self.size_bytes
-        self._on_growth(size_bytes)
+            if self._masker is not None:
+                data = self._masker.feed(data)
+            size_bytes = self._keep(data)
+        if size_bytes is not None:
+            self._on_growth(size_bytes)
 
     def enter(self) -> None:
         """Make this the output of the calling context."""
@@ -66,10 +66,26 @@ class AttemptOutput:
     def close(self) -> None:
         """Write no more: what an abandoned thread still prints is dropped."""
         with self._lock:
+            if self._masker is not None:
+                self._keep(self._masker.flush())
             self._closed = True
             if self._file is not None:
                 self._file.close()
                 self._file = None
+
+    def _keep(self, data: bytes) -> int | None:
+        """Write as much as there is room for; the new size, or None when nothing was written."""
+        if self._closed or not self._may_write() or self.discarded_bytes:
+            self.discarded_bytes += len(data)
+            return None
+        if not data:
+            return None
+        room = self._limit_bytes - self.size_bytes
+        if len(data) > room:
+            self.discarded_bytes = len(data) - room
+            data = data[:room] + _CUT % self._limit_bytes
+        self._append(data)
+        return self.size_bytes
 
     def _append(self, data: bytes) -> None:
         if self._file is None:

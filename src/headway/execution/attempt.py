@@ -15,6 +15,8 @@ from typing import Any, Protocol
 from headway.core.failure import ErrorInfo
 from headway.core.states import Lane, Outcome
 from headway.jobs.artifacts import Artifact
+from headway.jobs.secrets import NO_SECRETS, SecretValues
+from headway.jobs.target import TargetGrant
 
 MIB = 1024 * 1024
 
@@ -48,6 +50,8 @@ class AttemptPlan:
         request: The job's input as JSON text; the child validates it again.
         env: Overrides that `EnvironmentPolicy.check` has accepted.
         config: The job's configuration overlay, a JSON object.
+        secrets: Values that only this attempt gets; taken out of what it says.
+        target: The registered target that it may measure; None: not restricted to one.
         keep_result: False when nobody wants the result; it is validated, then dropped.
         claimed_ns: When the dispatcher claimed the job (host monotonic clock), for the timeline.
     """
@@ -60,6 +64,8 @@ class AttemptPlan:
     env: Mapping[str, str] = field(default_factory=dict)
     config: Mapping[str, Any] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
+    secrets: SecretValues = NO_SECRETS
+    target: TargetGrant | None = None
     limits: Limits = field(default_factory=Limits)
     keep_result: bool = True
     claimed_ns: int | None = None

@@ -6,6 +6,8 @@ import logging
 from io import TextIOWrapper
 from pathlib import Path
 
+from headway.jobs.masking import Masker
+
 DEBUG_LOG_LIMIT_BYTES = 64 * 1024 * 1024
 _CUT = "[headway: the debug log was cut here: it reached its limit of {} bytes]\n"
 
@@ -13,9 +15,15 @@ _CUT = "[headway: the debug log was cut here: it reached its limit of {} bytes]\
 class DebugLogHandler(logging.FileHandler):
     """Makes the file with the first record, and stops at a limit with a mark."""
 
-    def __init__(self, path: Path, limit_bytes: int = DEBUG_LOG_LIMIT_BYTES) -> None:
+    def __init__(
+        self,
+        path: Path,
+        limit_bytes: int = DEBUG_LOG_LIMIT_BYTES,
+        masker: Masker | None = None,
+    ) -> None:
         super().__init__(path, encoding="utf-8", delay=True, errors="backslashreplace")
         self._limit = limit_bytes
+        self._masker = masker
         self._size = 0
         self.setFormatter(
             logging.Formatter("%(asctime)s.%(msecs)03d %(levelname)s %(message)s", "%H:%M:%S")
@@ -24,6 +32,11 @@ class DebugLogHandler(logging.FileHandler):
     def _open(self) -> TextIOWrapper:
         Path(self.baseFilename).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         return super()._open()
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as a line, without the values of secrets."""
+        text = super().format(record)
+        return text if self._masker is None else self._masker.text(text)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record, unless the limit is reached."""
@@ -36,11 +49,11 @@ class DebugLogHandler(logging.FileHandler):
             self.flush()
 
 
-def debug_logger(job_id: str, path: Path) -> logging.Logger:
+def debug_logger(job_id: str, path: Path, masker: Masker | None = None) -> logging.Logger:
     """A logger of its own: no parent, so that neither side's logging settings touch it."""
     logger = logging.Logger(f"headway.job.{job_id}", logging.DEBUG)
     logger.propagate = False
-    logger.addHandler(DebugLogHandler(path))
+    logger.addHandler(DebugLogHandler(path, masker=masker))
     return logger
 
 

@@ -41,6 +41,7 @@ from headway.jobs.artifacts import Artifact, ArtifactDir
 from headway.jobs.context import AttemptPlace, JobContext, enter_job
 from headway.jobs.describe import describe, type_name
 from headway.jobs.job_dir import JobDir
+from headway.jobs.masking import Masker
 from headway.jobs.operation import Operation
 from headway.jobs.registry import Registry
 
@@ -119,7 +120,7 @@ class JobProcess:
         self._surroundings.flush()
         self._surroundings.leave()
         descendants = has_descendants()
-        retire = self._make_as_new(descendants) if start.reuse else None
+        retire = self._make_as_new(start, descendants) if start.reuse else None
         self._channel.send(meter.ended(verdict, returned_ns, descendants, retire))
         if start.reuse and retire is None:
             set_title("idle short-lane process")
@@ -129,25 +130,39 @@ class JobProcess:
         return start.reuse and retire is None
 
     def _judge(self, start: Start, environment: dict[str, str]) -> tuple[Verdict, int]:
+        """Run the function; what it said, without the values of its secrets."""
+        masker = start.secrets.masker()
+        answer, returned_ns = self._run(start, environment, masker)
+        if answer is None:
+            return GaveUp(), returned_ns
+        return self._told(invocation.masked(answer, masker)), returned_ns
+
+    def _run(
+        self, start: Start, environment: dict[str, str], masker: Masker | None
+    ) -> tuple[invocation.Answer | None, int]:
+        """The answer; None when the function was told to stop."""
         operation = self._registry.get(start.operation)
         if operation is None:
             error = ConfigError(f"this worker has no operation {start.operation}")
-            return GaveError(describe(error), False, False), monotonic_ns()
+            return invocation.Failed(describe(error)), monotonic_ns()
         try:
             request = invocation.parse_request(operation, start.request)
-            job = self._context(operation, start, environment)
+            job = self._context(operation, start, environment, masker)
         except Exception as error:  # noqa: BLE001 - validators run the author's code
             # Its traceback would show Headway's code only.
             info = ErrorInfo(type_name(type(error)), str(error))
-            return GaveError(info, False, False), monotonic_ns()
+            return invocation.Failed(info), monotonic_ns()
         value, raised = self._call(operation, job, request)
         returned_ns = monotonic_ns()
         close_logger(job.log)
         if self._gate.requested:
-            return GaveUp(), returned_ns
+            return None, returned_ns
         if raised is not None:
-            return _verdict(invocation.answer_for_error(operation, raised)), returned_ns
-        return self._give_result(operation, start, value), returned_ns
+            return invocation.answer_for_error(operation, raised), returned_ns
+        answer = invocation.answer_for_result(
+            operation, value, start.keep_result, start.result_limit_bytes
+        )
+        return answer, returned_ns
 
     def _call(
         self, operation: Operation, job: JobContext, request: Any
@@ -162,7 +177,11 @@ class JobProcess:
         return self._gate.call(lambda: context.run(operation.function, *values))
 
     def _context(
-        self, operation: Operation, start: Start, environment: dict[str, str]
+        self,
+        operation: Operation,
+        start: Start,
+        environment: dict[str, str],
+        masker: Masker | None,
     ) -> JobContext:
         return JobContext(
             id=start.job_id,
@@ -175,15 +194,16 @@ class JobProcess:
                 job_dir=JobDir(Path(start.work_dir), start.attempt),
                 artifacts=ArtifactDir(Path(start.artifact_dir), start.artifact_limit_bytes),
                 env=environment,
-                log=debug_logger(start.job_id, Path(start.debug_log)),
+                log=debug_logger(start.job_id, Path(start.debug_log), masker),
+                secrets=start.secrets,
+                masker=masker,
+                target=start.target,
             ),
             sink=_Sink(self._channel, self._gate),
         )
 
-    def _give_result(self, operation: Operation, start: Start, value: Any) -> Verdict:
-        answer = invocation.answer_for_result(
-            operation, value, start.keep_result, start.result_limit_bytes
-        )
+    def _told(self, answer: invocation.Answer) -> Verdict:
+        """The verdict of an answer; a result goes ahead of it."""
         if not isinstance(answer, invocation.Returned) or answer.result is None:
             return _verdict(answer)
         view = memoryview(answer.result)
@@ -191,8 +211,10 @@ class JobProcess:
             self._channel.send(ResultChunk(bytes(view[begin : begin + RESULT_CHUNK_BYTES])))
         return GaveResult(len(view))
 
-    def _make_as_new(self, descendants: bool) -> str | None:
+    def _make_as_new(self, start: Start, descendants: bool) -> str | None:
         assert self._state is not None
+        if start.secrets:
+            return "it held secrets: what the operation remembers must not reach another job"
         if descendants:
             return "processes of the attempt were left running"
         if self._gate.requested:

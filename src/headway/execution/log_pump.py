@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headway.execution.attempt import LogSummary
+from headway.jobs.masking import StreamMasker
 
 READ_BYTES = 256 * 1024
 PIPE_BYTES = 256 * 1024
@@ -36,11 +37,13 @@ class LogRules:
         may_write: False while the attempt's lease is over: the pump then holds still, because the
             lease may yet be renewed.
         on_growth: Told the new size, coalesced.
+        masker: Takes the values of the attempt's secrets out; None: it has none.
     """
 
     limit_bytes: int
     may_write: Callable[[], bool]
     on_growth: Callable[[int], None]
+    masker: StreamMasker | None = None
 
 
 class LogPump:
@@ -93,6 +96,7 @@ class LogPump:
                 async with asyncio.timeout(DRAIN_LIMIT_S):
                     await asyncio.shield(self._end)
         self._complete = self._complete and self._reader is None
+        self._append_masked_rest()
         self._close()
         return LogSummary(self._size, self._discarded, self._complete)
 
@@ -129,10 +133,16 @@ class LogPump:
         except BlockingIOError:
             return 0
         if data:
-            self._append(data)
+            masker = self._rules.masker
+            self._append(data if masker is None else masker.feed(data))
         else:
             self._close_reader()
         return len(data)
+
+    def _append_masked_rest(self) -> None:
+        masker = self._rules.masker
+        if masker is not None and self._rules.may_write() and (rest := masker.flush()):
+            self._append(rest)
 
     def _append(self, data: bytes) -> None:
         if self._unmarked and not self._mark_loss():

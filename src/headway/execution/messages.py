@@ -14,6 +14,8 @@ import msgspec
 from headway.core.failure import ErrorInfo
 from headway.core.states import Lane
 from headway.jobs.artifacts import Artifact
+from headway.jobs.secrets import SecretValues
+from headway.jobs.target import TargetGrant
 
 RESULT_CHUNK_BYTES = 512 * 1024
 """Well under MAX_FRAME_BYTES, so that neither side ever holds a big result twice."""
@@ -122,6 +124,8 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     env: dict[str, str]
     config: dict[str, Any]
     labels: dict[str, str]
+    secrets: SecretValues
+    target: TargetGrant | None
     keep_result: bool
     result_limit_bytes: int
     artifact_limit_bytes: int

@@ -54,6 +54,7 @@ from headway.execution.process_pool import ProcessPool
 from headway.execution.result_sink import ResultSink
 from headway.execution.temp_dirs import TempDirs
 from headway.execution.usage_sampler import UsageSampler, Watched
+from headway.jobs.masking import StreamMasker
 
 PROGRESS_S = 0.05
 """Progress is told at once, then at most this often; the newest always."""
@@ -222,10 +223,14 @@ class RunningAttempt:
         return isinstance(result.ending, Died) and self._ran_ns is None and self._stop is None
 
     async def _run_in(self, process: JobProcessHandle, temp_dir: str) -> AttemptResult:
+        masker = self.plan.secrets.masker()
         pump = LogPump(
             self._shop.state_dir.attempt_log(self.plan.job_id, self.plan.attempt),
             LogRules(
-                self.plan.limits.log_bytes, self._observer.may_write, self._observer.on_log_growth
+                self.plan.limits.log_bytes,
+                self._observer.may_write,
+                self._observer.on_log_growth,
+                None if masker is None else StreamMasker(masker),
             ),
         )
         watched = Watched(process, self.plan.limits.memory_bytes, self._on_over_limit)
@@ -275,6 +280,8 @@ class RunningAttempt:
             env=dict(plan.env),
             config=dict(plan.config),
             labels=dict(plan.labels),
+            secrets=plan.secrets,
+            target=plan.target,
             keep_result=plan.keep_result,
             result_limit_bytes=plan.limits.result_bytes,
             artifact_limit_bytes=plan.limits.artifact_bytes,

@@ -36,6 +36,7 @@ def job_environment(base: Mapping[str, str], start: Start) -> dict[str, str]:
         # A Python grandchild's lines appear when they are printed, and in order.
         "PYTHONUNBUFFERED": "1",
         **start.env,
+        **start.secrets.env,
         "TMPDIR": start.temp_dir,
         "HEADWAY_JOB_ID": start.job_id,
         "HEADWAY_ATTEMPT": str(start.attempt),

@@ -15,6 +15,9 @@ from headway.core.errors import ConfigError
 from headway.jobs.artifacts import Artifact, ArtifactDir
 from headway.jobs.cancellation import JobCancelled
 from headway.jobs.job_dir import JobDir
+from headway.jobs.masking import Masker
+from headway.jobs.secrets import NO_SECRETS, SecretValues
+from headway.jobs.target import TargetGrant
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -47,6 +50,9 @@ class AttemptPlace:
         job_dir: Kept for the job's next attempts.
         env: The attempt's environment; in the process lanes the same as `os.environ`.
         log: Writes to the attempt's debug log, apart from its output.
+        secrets: The values that the attempt was given.
+        masker: Takes them out of what the job says; None: there are none.
+        target: The registered target that the job may measure; None: not restricted to one.
     """
 
     temp_dir: Path
@@ -54,6 +60,9 @@ class AttemptPlace:
     artifacts: ArtifactDir
     env: Mapping[str, str]
     log: logging.Logger
+    secrets: SecretValues = NO_SECRETS
+    masker: Masker | None = None
+    target: TargetGrant | None = None
 
 
 @dataclass(frozen=True)
@@ -96,6 +105,22 @@ class JobContext:
         """This attempt's environment variables; the only way to read them in the inline lane."""
         return self.place.env
 
+    def secret(self, name: str) -> str:
+        """The value of a secret that the operation named for this job.
+
+        It is taken out of what the job says (log, progress, error, result), not out of the files
+        that it writes.
+
+        Raises:
+            ConfigError: the job was not given it.
+        """
+        return self.place.secrets.get(name)
+
+    @property
+    def target(self) -> TargetGrant | None:
+        """The registered target that the job may measure; None: not restricted to one."""
+        return self.place.target
+
     @property
     def log(self) -> logging.Logger:
         """A logger for details: it goes to the debug log, not to the job's output."""
@@ -116,9 +141,15 @@ class JobContext:
         if len(numbers) > MAX_NUMBERS:
             raise ConfigError(f"progress() takes {MAX_NUMBERS} numbers at most")
         finite = {name: float(value) for name, value in numbers.items() if math.isfinite(value)}
+        text = None if message is None else str(message)
+        masker = self.place.masker
+        if masker is not None:
+            # Before it is cut: half a value would not be recognised.
+            text = None if text is None else masker.text(text)
+            finite = {masker.text(name): value for name, value in finite.items()}
         self.sink.progress(
             None if fraction is None else float(fraction),
-            None if message is None else str(message)[:MAX_MESSAGE],
+            None if text is None else text[:MAX_MESSAGE],
             finite,
         )
 
@@ -140,8 +171,12 @@ class JobContext:
                 can: for big ones that nobody writes to any more.
 
         Raises:
-            ConfigError: the name leads out of the artifacts, or the file is missing or too big.
+            ConfigError: the name leads out of the artifacts or holds a secret, or the file is
+                missing or too big.
         """
+        masker = self.place.masker
+        if masker is not None and masker.text(name) != name:
+            raise ConfigError("an artifact's name holds the value of a secret")
         artifact = self.place.artifacts.add(name, source, media_type, share)
         self.sink.artifact(artifact)
         return artifact

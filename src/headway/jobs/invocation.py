@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from headway.jobs.context import JobContext
+    from headway.jobs.masking import Masker
     from headway.jobs.operation import Operation
 
 
@@ -100,6 +101,19 @@ def answer_for_error(operation: Operation, error: BaseException) -> Answer:
         retry=isinstance(error, operation.retry_on),
         out_of_memory=isinstance(error, MemoryError),
     )
+
+
+def masked(answer: Answer, masker: Masker | None) -> Answer:
+    """The answer without the values of the attempt's secrets."""
+    if masker is None:
+        return answer
+    match answer:
+        case Returned(result):
+            return Returned(None if result is None else masker.json(result))
+        case AskedRetry(after_s, reason):
+            return AskedRetry(after_s, masker.text(reason))
+        case Failed(error, retry, out_of_memory):
+            return Failed(masker.error(error), retry, out_of_memory)
 
 
 def _refused(text: str) -> Failed:
