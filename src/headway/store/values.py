@@ -58,6 +58,9 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True):
         keep_result: False drops the result (`ignore_result`).
         env: Environment overrides, already checked against the allow-list.
         config_json: Configuration overlay, already validated.
+        secrets: Environment variables whose values are secrets: the secret's name by variable.
+        secret_names: Secrets that the operation asks for by name.
+        target: Name of the registered target that the job may measure; None: not restricted.
         retry_of: The ended job that this one does again; an ended job itself never changes.
     """
 
@@ -72,6 +75,9 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True):
     labels: Mapping[str, str] = {}
     env: Mapping[str, str] = {}
     config_json: str = "{}"
+    secrets: Mapping[str, str] = {}
+    secret_names: tuple[str, ...] = ()
+    target: str | None = None
     keep_result: bool = True
     memory_limit_bytes: int | None = None
     grace_s: float | None = None
@@ -158,13 +164,16 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True):
     retry_of: str | None = None
 
 
-class Payload(msgspec.Struct, frozen=True, kw_only=True):
+class Payload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a job was asked to do: all that does not change after submission."""
 
     input_json: str
     env: Mapping[str, str] = {}
     config_json: str = "{}"
     preconditions: tuple[Precondition, ...] = ()
+    secrets: Mapping[str, str] = {}
+    secret_names: tuple[str, ...] = ()
+    target: str | None = None
     keep_result: bool = True
     memory_limit_bytes: int | None = None
     grace_s: float | None = None
@@ -183,6 +192,9 @@ def submission_again(job: JobRow, payload: Payload, created_by: str) -> NewJob:
         labels=job.labels,
         env=payload.env,
         config_json=payload.config_json,
+        secrets=payload.secrets,
+        secret_names=payload.secret_names,
+        target=payload.target,
         keep_result=payload.keep_result,
         memory_limit_bytes=payload.memory_limit_bytes,
         grace_s=payload.grace_s,
