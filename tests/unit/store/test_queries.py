@@ -24,7 +24,10 @@ LIVE_WORK = {"count_live", "owners"}
 """Cost as much as there is live work; they may group in a temporary tree."""
 LONG_READS = {"ended_beyond"}
 """Read all of the ended jobs' covering index, on the connection for long reads."""
-SMALL_TABLES = {"count_ended", "targets", "overlays", "sealed_secrets"}
+SMALL_TABLES = {
+    "count_ended", "targets", "overlays", "sealed_secrets", "users", "other_administrators",
+    "workspaces", "tokens", "accounts_exist", "close_server",
+}  # fmt: skip
 """Read a whole table that has one row for each operation and outcome, or that people fill."""
 
 

@@ -6,8 +6,10 @@ import re
 from dataclasses import dataclass
 from importlib import resources
 
+from headway.store.sqlite.account_rows import COLUMNS_OF_ACCESS, COLUMNS_OF_AUDIT
 from headway.store.sqlite.rows import JOB_COLUMNS
 
+_COLUMNS = {"{job}": JOB_COLUMNS, "{token}": COLUMNS_OF_ACCESS, "{audit}": COLUMNS_OF_AUDIT}
 _HEAD = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 
 
@@ -25,7 +27,7 @@ class Query:
 
 
 def load_queries() -> dict[str, Query]:
-    """Read every query; `{job}` stands for the columns of a `JobRow`."""
+    """Read every query; `{job}` stands for the columns of a `JobRow`, others likewise."""
     queries: dict[str, Query] = {}
     for file in sorted(resources.files("headway.store.sqlite").joinpath("sql").iterdir(), key=str):
         for query in _parse(file.read_text("utf-8")):
@@ -44,4 +46,6 @@ def _query(name: str, body: str) -> Query:
     lines = body.strip().splitlines()
     why = " ".join(line[2:].strip() for line in lines if line.startswith("--"))
     sql = "\n".join(line for line in lines if not line.startswith("--"))
-    return Query(name, why, sql.replace("{job}", JOB_COLUMNS).rstrip().rstrip(";"))
+    for mark, columns in _COLUMNS.items():
+        sql = sql.replace(mark, columns)
+    return Query(name, why, sql.rstrip().rstrip(";"))

@@ -22,6 +22,7 @@ from headway.store.sqlite import (
     keys,
     listing,
     reading,
+    rights,
     submission,
     waits,
 )
@@ -140,7 +141,7 @@ class SqliteStore:
         return await self._scan(reading.counts)
 
     async def claim(self, owner: str, lanes: Mapping[str, int], lease_s: float) -> list[ClaimedJob]:
-        return await self._write(claiming.claim, owner, lanes, lease_s)
+        return await self._write(rights.claim, owner, lanes, lease_s)
 
     async def renew(self, claims: Sequence[Claim], lease_s: float) -> list[Claim]:
         return await self._write(claiming.renew, claims, lease_s)
