@@ -36,6 +36,7 @@ class ServeSettings(SpecModel):
         env_inherited: Variables of the server's own environment that jobs may read, besides the
             usual ones; names may end in `*`.
         env_settable: Environment variables that jobs may set; names may end in `*`.
+        data_dir: Where the files have to lie that load tests read on a shared server.
         body_bytes: Largest request body.
     """
 
@@ -55,6 +56,7 @@ class ServeSettings(SpecModel):
     retention: RetentionSettings = RetentionSettings()
     env_inherited: tuple[str, ...] = ()
     env_settable: tuple[str, ...] = SETTABLE
+    data_dir: Path | None = None
     body_bytes: int = Field(default=8 * 1024 * 1024, ge=1024)
 
     @field_validator("lanes")
@@ -84,6 +86,7 @@ class ServeSettings(SpecModel):
             log_bytes=self.log_bytes,
             retention=self.retention,
             env_inherited=self.env_inherited,
+            data_dir=self.data_dir,
         )
 
 

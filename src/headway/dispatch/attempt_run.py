@@ -13,8 +13,10 @@ import msgspec
 
 from headway.core.clock import Clock, s_from_ns
 from headway.core.errors import StoreUnavailable
+from headway.core.failure import ErrorInfo
 from headway.core.statedir import StateDir
 from headway.core.states import Lane
+from headway.dispatch.briefing import NOTHING_MORE, Briefing, Briefings, needs_briefing
 from headway.dispatch.decision import Decider
 from headway.dispatch.doorbell import Doorbell, job_topic, log_topic
 from headway.dispatch.leases import LeaseKeeper
@@ -27,9 +29,12 @@ from headway.execution.attempt import (
     Died,
     KillReport,
     Limits,
+    LogSummary,
     Progress,
+    Raised,
     Succeeded,
     Timeline,
+    Usage,
 )
 from headway.jobs.artifacts import Artifact
 from headway.store import values
@@ -87,6 +92,7 @@ class RunServices:
     clock: Clock
     state_dir: StateDir
     log_bytes: int | None = None
+    briefings: Briefings | None = None
 
 
 class AttemptRun:
@@ -134,7 +140,11 @@ class AttemptRun:
                 task.cancel()
 
     async def _run(self) -> None:
-        self._attempt = await self._services.supervisor.start(self._plan(), self)
+        briefing = await self._briefing()
+        if isinstance(briefing, ErrorInfo):
+            await self._store_end(self._refused(briefing))
+            return
+        self._attempt = await self._services.supervisor.start(self._plan(briefing), self)
         if self._stop is not Stop.NO:
             self._begin_stop(self._attempt)
         result = await self._attempt.wait()
@@ -144,6 +154,20 @@ class AttemptRun:
         await asyncio.sleep(0)
         self._free_slot()
         await end
+
+    async def _briefing(self) -> Briefing | ErrorInfo:
+        """What the attempt is given besides its payload, or why it cannot run any more."""
+        if not needs_briefing(self.claimed.payload):
+            return NOTHING_MORE
+        if self._services.briefings is None:
+            return ErrorInfo(type="ConfigError", message="this worker gives out no secrets")
+        return await self._services.briefings.of(self.claimed)
+
+    def _refused(self, error: ErrorInfo) -> AttemptResult:
+        """The result of an attempt that was not begun, because it would fail again and again."""
+        now_ns = self._services.clock.monotonic_ns()
+        timeline = Timeline(None, now_ns, None, None, None, now_ns)
+        return AttemptResult(Raised(error, retry=False), Usage(), timeline, LogSummary())
 
     def stop(self, reason: Stop, grace_s: float | None = None) -> None:
         """Stop the attempt.
@@ -305,7 +329,7 @@ class AttemptRun:
         if self._writes:
             await asyncio.sleep(0)  # let them reach the store's queue, which keeps its order
 
-    def _plan(self) -> AttemptPlan:
+    def _plan(self, briefing: Briefing) -> AttemptPlan:
         job, payload = self.claimed.job, self.claimed.payload
         limits = Limits(timeout_s=job.timeout_s, memory_bytes=payload.memory_limit_bytes)
         if payload.grace_s is not None:
@@ -321,6 +345,8 @@ class AttemptRun:
             env=payload.env,
             config=msgspec.json.decode(payload.config_json),
             labels=job.labels,
+            secrets=briefing.secrets,
+            target=briefing.target,
             limits=limits,
             keep_result=payload.keep_result,
             claimed_ns=self._services.clock.monotonic_ns(),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from headway.core.clock import Clock
 from headway.core.statedir import StateDir
 from headway.dispatch.attempt_run import RunServices, Supervisor
+from headway.dispatch.briefing import Briefings
 from headway.dispatch.decision import Decider
 from headway.dispatch.doorbell import Doorbell
 from headway.dispatch.leases import LeaseKeeper
@@ -26,6 +27,7 @@ class LaneHost:
         metrics: Of this process.
         clock: Source of times.
         rng: Source of the jitter of retries.
+        briefings: Gives attempts their secrets and targets; None: jobs that need any fail.
     """
 
     store: Store
@@ -34,6 +36,7 @@ class LaneHost:
     metrics: AttemptMetrics
     clock: Clock
     rng: random.Random
+    briefings: Briefings | None = None
 
     def services(
         self, owner: str, supervisor: Supervisor, lease_s: float, log_bytes: int | None
@@ -49,4 +52,5 @@ class LaneHost:
             clock=self.clock,
             state_dir=self.state_dir,
             log_bytes=log_bytes,
+            briefings=self.briefings,
         )

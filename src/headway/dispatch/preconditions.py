@@ -9,14 +9,16 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, HttpUrl, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, HttpUrl, ValidationError, model_validator
 
+from headway.access.urls import Reach, pinned_addresses, read_target_url
 from headway.core.clock import Clock
 from headway.core.errors import ConfigError, HeadwayError
 from headway.core.states import JobState
 from headway.jobs.precondition import Precondition
 from headway.jobs.registry import Registry
 from headway.store.store import Store
+from headway.store.targets import TargetRow
 from headway.store.values import JobRow
 
 if TYPE_CHECKING:
@@ -51,18 +53,21 @@ class HealthClient:
     def __init__(self) -> None:
         self._clients: dict[bool, httpx.AsyncClient] = {}
 
-    async def trouble(self, url: str, *, any_answer: bool, verify_tls: bool) -> str | None:
-        """None when the URL answers as wanted, else a sentence.
+    async def trouble(
+        self, url: str, *, any_answer: bool, verify_tls: bool, address: str | None = None
+    ) -> str | None:
+        """None when the URL answers as wanted, else a sentence. A redirect is not followed.
 
         Args:
             url: What to GET.
             any_answer: Any status below 500 will do, not only 2xx.
             verify_tls: Whether the certificate must be good.
+            address: Connect here; None: look the host's name up.
         """
         import httpx
 
         try:
-            response = await self._client(verify_tls).get(url)
+            response = await self._get(httpx.URL(url), verify_tls, address)
         except (httpx.HTTPError, OSError) as error:
             return f"{url} does not answer: {str(error) or type(error).__name__}"
         if response.is_success or (any_answer and response.status_code < _SERVER_ERROR):
@@ -73,6 +78,18 @@ class HealthClient:
         while self._clients:
             _, client = self._clients.popitem()
             await client.aclose()
+
+    async def _get(
+        self, url: httpx.URL, verify_tls: bool, address: str | None
+    ) -> httpx.Response:
+        client = self._client(verify_tls)
+        if address is None:
+            return await client.get(url)
+        # The name stays in the request and in the certificate's check.
+        headers = {"Host": url.netloc.decode()}
+        return await client.get(
+            url.copy_with(host=address), headers=headers, extensions={"sni_hostname": url.host}
+        )
 
     def _client(self, verify_tls: bool) -> httpx.AsyncClient:
         import httpx
@@ -91,12 +108,14 @@ class Surroundings:
     Attributes:
         registry: Loads the authors' own conditions; called only for jobs that name one, so that a
             worker does not carry every operation's imports.
+        target: A registered target by name, whatever its workspaces; None: there is none.
     """
 
     store: Store
     clock: Clock
     health: HealthClient
     registry: Callable[[], Registry]
+    target: Callable[[str], Awaitable[TargetRow | None]] | None = None
 
 
 class _Arguments(BaseModel):
@@ -140,17 +159,45 @@ class TargetHealthy(_Arguments):
     """A URL answers with a 2xx status; with `any_answer`, with any below 500.
 
     A server that is up may have no page at that path, or want a key for it. One that still loads
-    its model does not answer, or says 503.
+    its model does not answer, or says 503. On a shared server it is a registered `target` that is
+    asked, at its health path; its addresses are judged at each look.
     """
 
-    url: HttpUrl
+    url: HttpUrl | None = None
+    target: Annotated[str | None, Field(max_length=200)] = None
     any_answer: bool = False
     verify_tls: bool = True
     interval_s: Annotated[float, Field(gt=0, le=3600)] = 1.0
 
+    @model_validator(mode="after")
+    def _one_of_both(self) -> TargetHealthy:
+        if (self.url is None) == (self.target is None):
+            raise ValueError("give a url, or the name of a registered target")
+        return self
+
     async def look(self, around: Surroundings) -> Look:
+        if self.target is not None:
+            return await self._look_at_target(around, self.target)
         trouble = await around.health.trouble(
             str(self.url), any_answer=self.any_answer, verify_tls=self.verify_tls
+        )
+        return Look(trouble, self.interval_s)
+
+    async def _look_at_target(self, around: Surroundings, name: str) -> Look:
+        row = None if around.target is None else await around.target(name)
+        if row is None:
+            raise PreconditionError(f"{name!r} is no registered target any more")
+        url = read_target_url(row.url)
+        try:
+            address, *_ = await pinned_addresses(url, Reach(row.reach))
+        except ConfigError as error:
+            # A name may not resolve yet; one that resolves to a forbidden place is not asked.
+            return Look(str(error), self.interval_s)
+        trouble = await around.health.trouble(
+            url.origin + row.health_path,
+            any_answer=self.any_answer,
+            verify_tls=self.verify_tls,
+            address=address,
         )
         return Look(trouble, self.interval_s)
 

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import random
 from contextlib import AsyncExitStack
 from functools import cached_property
 
+from headway.access.secret_keys import SecretKeys
 from headway.core.clock import Clock
 from headway.core.statedir import StateDir
 from headway.core.states import Lane
+from headway.dispatch.briefing import Briefings
 from headway.dispatch.capacity import Capacity, MemoryGauge, capacity
 from headway.dispatch.clock_watch import ClockWatch
 from headway.dispatch.dispatcher import Dispatcher, DispatchSettings
@@ -38,7 +41,9 @@ from headway.execution.settings import SupervisorSettings
 from headway.execution.supervisor import Supervisor
 from headway.jobs.environment import INHERITED, EnvironmentPolicy
 from headway.jobs.registry import Registry, load_operations
+from headway.store.sqlite.secrets import SqliteSecrets
 from headway.store.sqlite.store import SqliteStore
+from headway.store.sqlite.targets import SqliteTargets
 from headway.store.values import RetentionRule
 
 _log = logging.getLogger(__name__)
@@ -68,7 +73,16 @@ class Worker:
         self.lane_sizes = settings.lane_sizes(self._capacity)
         self.store = SqliteStore(self._state_dir, clock, rng, self.metrics.store_call)
         self.doorbell = UnixDoorbell(self._state_dir)
-        self._host = LaneHost(self.store, self.doorbell, self._state_dir, self.metrics, clock, rng)
+        self._targets = SqliteTargets(self.store)
+        briefings = Briefings(
+            SqliteSecrets(self.store),
+            SecretKeys.of_server(self._state_dir.root, os.environ),
+            self._targets,
+            settings.data_dir,
+        )
+        self._host = LaneHost(
+            self.store, self.doorbell, self._state_dir, self.metrics, clock, rng, briefings
+        )
         self._supervisor = Supervisor(self._supervisor_settings(), self._state_dir, clock)
         self._health = HealthClient()
         self._resources = AsyncExitStack()
@@ -164,7 +178,9 @@ class Worker:
         return Loop("clock", watch.step, _CLOCK_S, self.doorbell.listen())
 
     def _awaiting(self) -> Loop:
-        around = Surroundings(self.store, self._clock, self._health, self._registry)
+        around = Surroundings(
+            self.store, self._clock, self._health, self._registry, self._targets.target
+        )
         room = WaitingRoom(around, self.doorbell, self._named_lease("preconditions"))
         self._resources.callback(room.close)
         bell = self.doorbell.listen(WORK)

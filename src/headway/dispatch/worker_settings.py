@@ -84,6 +84,7 @@ class WorkerSettings(SpecModel):
     log_bytes: int | None = Field(default=None, gt=0)
     retention: RetentionSettings = RetentionSettings()
     env_inherited: tuple[str, ...] = ()
+    data_dir: Path | None = None
     statistics_cron: str = "* * * * *"
 
     @model_validator(mode="after")
