@@ -22,6 +22,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 
+_CACERT = "headway.cacert"
 _EXIT_CODE_OF_STATE = {
     JobState.SUCCEEDED: ExitCode.OK,
     JobState.FAILED: ExitCode.JOB_FAILED,
@@ -30,8 +31,17 @@ _EXIT_CODE_OF_STATE = {
 
 
 def server_options(command: F) -> F:
-    """Adds `--server` and `--output` to a command."""
+    """Adds `--server`, `--cacert` and `--output` to a command."""
     for option in (
+        click.option(
+            "--cacert",
+            type=click.Path(dir_okay=False),
+            envvar="HEADWAY_CACERT",
+            metavar="FILE",
+            expose_value=False,
+            callback=_remember_cacert,
+            help="Authority that signed the server's certificate; default HEADWAY_CACERT.",
+        ),
         click.option(
             "--output",
             type=click.Choice(["text", "json"]),
@@ -48,6 +58,11 @@ def server_options(command: F) -> F:
     ):
         command = option(command)
     return command
+
+
+def _remember_cacert(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
+    # For `connect`, so that commands need not pass it on.
+    ctx.meta[_CACERT] = value
 
 
 def speaks_to_server(command: Callable[P, R]) -> Callable[P, R]:
@@ -74,7 +89,9 @@ def connect(server: str | None) -> Client:
     from headway.client import Client, RetryPolicy
 
     # A person waits: long enough for a restart of the server, short enough to say it is not there.
-    return Client(server, retry=RetryPolicy(patience_s=5.0))
+    context = click.get_current_context(silent=True)
+    cacert = None if context is None else context.meta.get(_CACERT)
+    return Client(server, retry=RetryPolicy(patience_s=5.0), cacert=cacert)
 
 
 def exit_with(job: Job) -> None:

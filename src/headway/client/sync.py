@@ -49,12 +49,20 @@ class Client:
     Args:
         server: Base URL; default HEADWAY_SERVER, else this host.
         retry: How patient to be.
+        cacert: PEM file with the authority that signed the server's certificate; default
+            HEADWAY_CACERT, else those that are commonly trusted.
     """
 
-    def __init__(self, server: str | None = None, *, retry: RetryPolicy | None = None) -> None:
+    def __init__(
+        self,
+        server: str | None = None,
+        *,
+        retry: RetryPolicy | None = None,
+        cacert: str | None = None,
+    ) -> None:
         self.server = server_address(server)
         self._brain = Brain(retry or RetryPolicy())
-        self._http = httpx.Client(**http_settings(self.server))
+        self._http = httpx.Client(**http_settings(self.server, cacert))
         self._closing = threading.Event()
 
     def close(self) -> None:

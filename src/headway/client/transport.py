@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from headway import __version__
+from headway.client.authority import CACERT_VARIABLE, trusted_authorities
 from headway.client.flows import Flows
 from headway.client.following import FollowCursor
 from headway.client.retrying import Retrier, RetryPolicy
@@ -32,15 +33,17 @@ class Brain:
         return FollowCursor(opening, self._retrier, self._policy, self._clock)
 
 
-def http_settings(server: str) -> dict[str, Any]:
-    """How httpx is set up for this server.
+def http_settings(server: str, cacert: str | None = None) -> dict[str, Any]:
+    """How httpx is set up for this server. Certificates are verified, always.
 
     Loading the certificates of all authorities takes 20 ms to 300 ms. A server on loopback without
     TLS needs none, and no proxy either, which could not reach it.
     """
     parts = urlsplit(server)
     local = parts.scheme == "http" and parts.hostname in {"127.0.0.1", "::1", "localhost"}
-    tls = {"verify": False, "trust_env": False} if local else {}
+    tls: dict[str, Any] = {"verify": False, "trust_env": False} if local else {}
+    if parts.scheme == "https" and (authorities := trusted_authorities(cacert)) is not None:
+        tls = {"verify": authorities}
     return {"base_url": server, "headers": default_headers(), **tls}
 
 
@@ -75,4 +78,11 @@ def reply_from(response: httpx.Response) -> Reply:
 
 
 def lost_from(error: httpx.TransportError) -> Lost:
-    return Lost(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+    """A connection that did not come about, or broke."""
+    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    if "CERTIFICATE_VERIFY_FAILED" in text:
+        text += (
+            "; the server's certificate is not trusted: if an authority of your own has signed"
+            f" it, name its file with --cacert or {CACERT_VARIABLE}"
+        )
+    return Lost(text)
