@@ -873,6 +873,11 @@ class TestRetention:
         other = RetentionRule(max_jobs=0, workspace="other")
         assert await store.expired_jobs(other, 10) == []
         assert await store.expired_jobs(RetentionRule(max_jobs=0, workspace="lab"), 10) == ids
+        for limits in ({"max_jobs": 0}, {"max_age": timedelta(seconds=1)}):
+            beside = RetentionRule(**limits, besides=("other",))
+            assert await store.expired_jobs(beside, 10) == ids
+            beside = RetentionRule(**limits, besides=("other", "lab"))
+            assert await store.expired_jobs(beside, 10) == []
 
     async def test_nothing_of_a_deleted_job_remains(self, store: Store, clock: ManualClock) -> None:
         key = Idempotency(key="k", fingerprint="f")

@@ -5,17 +5,25 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
 import pytest
 from accounting import assert_everything_accounted_for, processes_of, query, wait_until
-from fault_server import OPERATIONS, Jobs, dead, start, submit, titled, until_printed
+from fault_server import (
+    OPERATIONS,
+    Jobs,
+    dead,
+    start,
+    stop_within_a_write,
+    submit,
+    titled,
+    until_printed,
+)
 from job_servers import JobServer, StartServer
 
 from headway.core.clock import monotonic_ns, ns_from_s
@@ -118,29 +126,6 @@ def short_leases(directory: Path, patience_s: float) -> Path:
     config = directory / "serve.yaml"
     config.write_text(f"lease_s: 1\nworker_patience_s: {patience_s:g}\n")
     return config
-
-
-def stop_within_a_write(server: JobServer, pid: int) -> None:
-    """Stop a process again and again, until it stands still with the database locked."""
-    for _ in range(2000):
-        os.kill(pid, signal.SIGSTOP)
-        if write_locked(server):
-            return
-        os.kill(pid, signal.SIGCONT)
-    raise AssertionError("it was never met within a write")
-
-
-def write_locked(server: JobServer) -> bool:
-    """Whether somebody who does not let go has the database locked for writing."""
-    with closing(
-        sqlite3.connect(server.state_dir / "headway.db", isolation_level=None, timeout=0.3)
-    ) as connection:
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError:
-            return True
-        connection.execute("ROLLBACK")
-        return False
 
 
 def turn_taken(server: JobServer) -> bool:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -44,3 +48,26 @@ def dead(pid: int) -> bool:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True
+
+
+def stop_within_a_write(server: JobServer, pid: int) -> None:
+    """Stop a process again and again, until it stands still with the database locked."""
+    for _ in range(2000):
+        os.kill(pid, signal.SIGSTOP)
+        if write_locked(server):
+            return
+        os.kill(pid, signal.SIGCONT)
+    raise AssertionError("it was never met within a write")
+
+
+def write_locked(server: JobServer) -> bool:
+    """Whether somebody who does not let go has the database locked for writing."""
+    with closing(
+        sqlite3.connect(server.state_dir / "headway.db", isolation_level=None, timeout=0.3)
+    ) as connection:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return True
+        connection.execute("ROLLBACK")
+        return False

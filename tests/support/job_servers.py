@@ -37,6 +37,7 @@ class JobServer:
     process: subprocess.Popen[bytes]
     state_dir: Path
     log_path: Path
+    ready_line: str
 
     @property
     def port(self) -> int:
@@ -152,7 +153,7 @@ def _start(
         assert process.stdout is not None
         process.stdout.close()
         raise AssertionError(f"no server: {log_path.read_text()}") from error
-    return JobServer(url, process, state_dir, log_path)
+    return JobServer(url, process, state_dir, log_path, line)
 
 
 def _first_line(process: subprocess.Popen[bytes]) -> str:

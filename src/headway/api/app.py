@@ -27,9 +27,10 @@ from headway.api.metrics import ApiMetrics, MetricsPage
 from headway.api.openapi import describe
 from headway.api.operation_routes import OperationRoutes
 from headway.api.problems import install_problem_handlers
-from headway.api.readiness import NotReady
+from headway.api.readiness import NotReady, Readiness
 from headway.api.request_guard import KnownHosts, RequestGuard
 from headway.api.request_log import RequestLog
+from headway.api.store_probe import StoreProbe
 from headway.api.submission import Submissions
 from headway.core.clock import Clock, SystemClock
 from headway.core.statedir import StateDir
@@ -110,15 +111,16 @@ def _routers(parts: Collaborators) -> list[APIRouter]:
     )
     submissions = Submissions(parts.registry, parts.environment)
     streams = LogStreams(parts.live, parts.clock, parts.limits)
+    readiness = Readiness(parts.not_ready, StoreProbe(parts.store, parts.clock))
     shared = ExtensionParts(access, submissions, parts.registry, parts.feed, parts.clock)
     routes = (
         OperationRoutes(parts.registry, submissions, access),
         # Before the routes of a job, whose id `stream` would else be.
         JobStreamRoutes(parts.feed, parts.clock, parts.limits),
-        JobRoutes(access, parts.clock),
+        JobRoutes(access, parts.clock, readiness),
         LogRoutes(access, streams, parts.limits),
         ArtifactRoutes(access),
-        HealthRoutes(parts.not_ready, _metrics_page(parts)),
+        HealthRoutes(readiness, _metrics_page(parts)),
     )
     own = [each.router() for each in routes]
     return own + [extension(shared) for extension in parts.extensions]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from fastapi import APIRouter, Response
 from pydantic import BaseModel
 
 from headway.api.metrics import MetricsPage
 from headway.api.problems import Refusal, problem_answers
-from headway.api.readiness import NotReady
+from headway.api.readiness import Readiness
 
 METRICS_MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -24,12 +22,12 @@ class HealthRoutes:
     """`/healthz`, `/readyz` and `/metrics`.
 
     Args:
-        not_ready: Why the server is not ready; None when it is.
+        readiness: Says what is in the way of jobs.
         metrics: Makes the page of metrics.
     """
 
-    def __init__(self, not_ready: Callable[[], NotReady | None], metrics: MetricsPage) -> None:
-        self._not_ready = not_ready
+    def __init__(self, readiness: Readiness, metrics: MetricsPage) -> None:
+        self._readiness = readiness
         self._metrics = metrics
 
     def router(self) -> APIRouter:
@@ -55,9 +53,9 @@ class HealthRoutes:
 
     async def readyz(self) -> Health:
         """The server takes jobs and runs them."""
-        reason = self._not_ready()
-        if reason is not None:
-            raise Refusal(503, reason.value, headers={"retry-after": "1"})
+        obstacle = await self._readiness.obstacle()
+        if obstacle is not None:
+            raise Refusal(503, obstacle, headers={"retry-after": "1"})
         return Health()
 
     async def metrics(self) -> Response:

@@ -15,6 +15,7 @@ from headway.api.job_access import JobAccess, result_response
 from headway.api.job_list import ListParameters
 from headway.api.problems import Refusal, problem_answers
 from headway.api.progress_file import read_progress
+from headway.api.readiness import Readiness
 from headway.api.trace import TraceDocument, trace_of
 from headway.api.views import event_view, job_view, why_view
 from headway.api.wait_parameter import WaitParameter, unless_disconnected, wait_seconds
@@ -28,6 +29,7 @@ from headway.client.models import (
     Why,
 )
 from headway.core.clock import Clock
+from headway.core.states import JobState
 from headway.store.values import JobRow
 
 # More than an id has, so that a mistyped one is answered "no such job" and not "wrong field".
@@ -49,11 +51,13 @@ class JobRoutes:
     Args:
         access: Reads and changes jobs.
         clock: Says how long phases that still last have taken.
+        readiness: Says what keeps every waiting job from being started.
     """
 
-    def __init__(self, access: JobAccess, clock: Clock) -> None:
+    def __init__(self, access: JobAccess, clock: Clock, readiness: Readiness) -> None:
         self._access = access
         self._clock = clock
+        self._readiness = readiness
 
     def router(self) -> APIRouter:
         router = APIRouter(tags=["jobs"])
@@ -147,7 +151,11 @@ class JobRoutes:
         if why is None:
             raise Refusal(404, f"there is no job {job_id!r}")
         estimate = await estimated_start(self._access.store, why, self._clock.now())
-        return why_view(row.id, why, estimate)
+        view = why_view(row.id, why, estimate)
+        if why.state is JobState.PENDING and (obstacle := await self._readiness.obstacle()):
+            text = f"{view.text}; and no job can be started now: {obstacle}"
+            return view.model_copy(update={"text": text})
+        return view
 
     async def trace(self, caller: Caller, job_id: JobReference) -> TraceDocument:
         """The phases of the job's attempts, in the trace-event format that browsers display."""

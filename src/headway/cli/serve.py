@@ -56,6 +56,7 @@ def serve_command(
     from headway.api.server import Server
     from headway.core.json_log import log_as_json
     from headway.core.loops import event_loop_factory
+    from headway.store.sqlite.store import CONNECTIONS
 
     lanes = lane_overrides({Lane.LONG: long, Lane.SHORT: short})
     settings = settings_from(config, {**flags, "lanes": lanes}, built_in(no_bench))
@@ -65,9 +66,9 @@ def serve_command(
     sys.path.insert(0, os.getcwd())
 
     def ready(url: str, worker: WorkerStatus) -> None:
-        click.echo(
-            f"Headway is ready at {url} ({lanes_in_words(worker.lanes)}; {settings.state_dir})"
-        )
+        slots = f"{lanes_in_words(worker.lanes)}, inline lane {settings.inline_threads}"
+        budget = f"database connections: server {CONNECTIONS}, worker {worker.connections}"
+        click.echo(f"Headway is ready at {url} ({slots}; {budget}; {settings.state_dir})")
 
     async def serve() -> None:
         await Server(settings, ready, [_dashboard]).run()

@@ -65,8 +65,10 @@ def worker_command(
     _set_title()
 
     def ready(status: WorkerStatus) -> None:
-        lanes = lanes_in_words(status.lanes)
-        click.echo(f"Headway's worker {worker.name} is ready ({lanes}; {settings.state_dir})")
+        slots = lanes_in_words(status.lanes)
+        budget = f"{status.connections} database connections"
+        where = settings.state_dir
+        click.echo(f"Headway's worker {worker.name} is ready ({slots}; {budget}; {where})")
 
     with asyncio.Runner(loop_factory=event_loop_factory()) as runner:
         runner.run(keep_worker(worker, SystemClock(), ready))

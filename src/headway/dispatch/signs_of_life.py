@@ -1,9 +1,9 @@
-"""Signs of life: a worker beats, the process that owns it listens and counts the silence.
+"""Signs of life: a worker beats, the process that keeps it listens and counts the silence.
 
 A worker that is stopped (a debugger, Ctrl-Z, `kill -STOP`, a frozen container) does not die, and
 neither does its hold on the database: stopped within a write transaction it keeps everybody else
-from writing for as long as it stands still. Its owner therefore ends a worker that gives no sign of
-life for longer than some patience. Both halves take care that nobody else looks dead:
+from writing for as long as it stands still. Its keeper therefore ends a worker that gives no sign
+of life for longer than some patience. Both halves take care that nobody else looks dead:
 
 - The beats come from a thread of their own, so a busy event loop is alive (trap 22). Jobs run in
   other processes and cannot hold this one's interpreter lock.

@@ -44,7 +44,6 @@ from headway.jobs.registry import Registry, load_operations
 from headway.store.sqlite.secrets import SqliteSecrets
 from headway.store.sqlite.store import SqliteStore
 from headway.store.sqlite.targets import SqliteTargets
-from headway.store.values import RetentionRule
 
 _log = logging.getLogger(__name__)
 
@@ -188,10 +187,7 @@ class Worker:
 
     def _system_jobs(self) -> Loop:
         settings = self.settings.retention
-        rule = RetentionRule(
-            max_age=settings.max_age, max_jobs=settings.max_jobs, max_bytes=settings.max_bytes
-        )
-        retention = Retention(self.store, self._state_dir, [rule])
+        retention = Retention(self.store, self._state_dir, settings.rules())
         statistics = HostStatistics(self._state_dir, self.metrics)
         jobs = [
             SystemJob("retention", settings.cron, retention.run),

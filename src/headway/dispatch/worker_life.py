@@ -1,4 +1,4 @@
-"""One life of a worker process, as its owner sees it: what it says, and that it says anything."""
+"""One life of a worker process, as its keeper sees it: what it says, and that it says anything."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ class WorkerStatus(msgspec.Struct):
     pid: int = 0
     error: str = ""
     lanes: dict[str, dict[str, int]] = {}
+    connections: int = 0
+    """To the database; it opens no more than these (J17)."""
 
 
 class WorkerLife:
@@ -71,7 +73,7 @@ class WorkerLife:
             stdin=PIPE,
             stdout=PIPE,
             limit=_MAX_LINE,
-            start_new_session=True,  # Ctrl-C and Ctrl-Z reach its owner, which ends it in order
+            start_new_session=True,  # Ctrl-C and Ctrl-Z reach its keeper, which ends it in order
         )
         assert process.stdin is not None
         process.stdin.write(settings.model_dump_json().encode() + b"\n")
@@ -106,7 +108,7 @@ class WorkerLife:
         return code
 
     def close_input(self) -> None:
-        """Let it believe that its owner is dead."""
+        """Let it believe that its keeper is dead."""
         if self._process.stdin is not None:
             self._process.stdin.close()
 

@@ -27,6 +27,7 @@ from headway.dispatch.signs_of_life import Heartbeat
 from headway.dispatch.worker import Worker
 from headway.dispatch.worker_life import WorkerStatus
 from headway.dispatch.worker_settings import WorkerSettings
+from headway.store.sqlite.store import CONNECTIONS
 
 _log = logging.getLogger("headway.worker")
 
@@ -99,7 +100,7 @@ async def _main(settings: WorkerSettings, parent: Parent) -> int:
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         gc.collect()
         gc.freeze()  # what was imported is never garbage; full collections need not look (trap 16)
-        parent.announce(WorkerStatus(ready=True, pid=os.getpid(), lanes=_lanes(worker)))
+        parent.announce(_status(worker))
         return await _work(worker, stops)
     finally:
         loop.remove_reader(parent.input)
@@ -144,11 +145,12 @@ def _parent_readable(parent_fd: int, stops: StopRequests) -> None:
             stops.parent_died()
 
 
-def _lanes(worker: Worker) -> dict[str, dict[str, int]]:
-    return {
-        lane: {"guaranteed": size.guaranteed, "burst": size.burst}
+def _status(worker: Worker) -> WorkerStatus:
+    lanes = {
+        lane.value: {"guaranteed": size.guaranteed, "burst": size.burst}
         for lane, size in worker.lane_sizes.items()
     }
+    return WorkerStatus(ready=True, pid=os.getpid(), lanes=lanes, connections=CONNECTIONS)
 
 
 def _set_title(title: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from headway.core.spec import SpecModel
 from headway.core.states import Lane
 from headway.dispatch.capacity import Capacity
 from headway.dispatch.lanes import LaneSize, default_sizes
+from headway.store.values import RetentionRule
 
 MIB = 1024 * 1024
 OWN_WORKER = "worker"
@@ -31,24 +33,46 @@ class LaneOverride(SpecModel):
     burst: int | None = Field(default=None, ge=0, le=10_000)
 
 
-class RetentionSettings(SpecModel):
+class WorkspaceRetention(SpecModel):
     """When ended jobs are removed with all that is kept of them; None: not for this reason.
 
     Attributes:
         max_age_s: Ended longer ago than this.
         max_jobs: More ended jobs than this: the oldest go.
         max_bytes: More payload, results, logs and artifacts than this: the oldest go.
+    """
+
+    max_age_s: float | None = Field(default=None, gt=0)
+    max_jobs: int | None = Field(default=None, ge=0)
+    max_bytes: int | None = Field(default=None, ge=0)
+
+    def rule(self, workspace: str | None = None, besides: Iterable[str] = ()) -> RetentionRule:
+        """The rule for one workspace, or for all of them but those of `besides`."""
+        return RetentionRule(
+            max_age=None if self.max_age_s is None else timedelta(seconds=self.max_age_s),
+            max_jobs=self.max_jobs,
+            max_bytes=self.max_bytes,
+            workspace=workspace,
+            besides=tuple(besides),
+        )
+
+
+class RetentionSettings(WorkspaceRetention):
+    """When ended jobs are removed, for workspaces that have no rule of their own.
+
+    Attributes:
         cron: When to look, in UTC.
+        workspaces: Rules by workspace; such a rule stands instead of the general one.
     """
 
     max_age_s: float | None = Field(default=30 * 86400.0, gt=0)
-    max_jobs: int | None = Field(default=None, ge=0)
-    max_bytes: int | None = Field(default=None, ge=0)
     cron: str = "17 * * * *"
+    workspaces: dict[str, WorkspaceRetention] = Field(default_factory=dict)
 
-    @property
-    def max_age(self) -> timedelta | None:
-        return None if self.max_age_s is None else timedelta(seconds=self.max_age_s)
+    def rules(self) -> list[RetentionRule]:
+        """All rules; each ended job is under one of them."""
+        own = [each.rule(workspace) for workspace, each in self.workspaces.items()]
+        return [self.rule(besides=self.workspaces), *own]
 
 
 class WorkerSettings(SpecModel):
@@ -68,6 +92,7 @@ class WorkerSettings(SpecModel):
         burst_job_bytes: Memory that one more burst attempt is assumed to take.
         log_bytes: Size at which an attempt's log is cut; None: the default.
         env_inherited: Variables of the server's environment that jobs may read, besides the usual.
+        data_dir: Where the files of jobs at registered targets have to lie; None: they read none.
         statistics_cron: When the host's statistics are gathered.
     """
 

@@ -470,3 +470,5 @@ class RetentionRule(msgspec.Struct, frozen=True, kw_only=True):
     max_jobs: int | None = None
     max_bytes: int | None = None
     workspace: str | None = None
+        besides: Not of these workspaces.
+    besides: tuple[str, ...] = ()

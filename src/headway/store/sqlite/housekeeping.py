@@ -50,6 +50,7 @@ def expired_jobs(transaction: Transaction, rule: RetentionRule, limit: int) -> l
             "ended_before",
             before_us=us_from_time(transaction.now - rule.max_age),
             workspace=rule.workspace,
+            besides_json=to_json(rule.besides),
             limit=limit,
         )
         expired |= dict.fromkeys(row[0] for row in rows)
@@ -59,6 +60,7 @@ def expired_jobs(transaction: Transaction, rule: RetentionRule, limit: int) -> l
             max_jobs=_NO_LIMIT if rule.max_jobs is None else rule.max_jobs,
             max_bytes=_NO_LIMIT if rule.max_bytes is None else rule.max_bytes,
             workspace=rule.workspace,
+            besides_json=to_json(rule.besides),
             limit=limit,
         )
         expired |= dict.fromkeys(row[0] for row in rows)

@@ -24,6 +24,7 @@ SELECT due_us FROM periods WHERE name = :name;
 SELECT id FROM jobs
 WHERE ended_at_us IS NOT NULL AND ended_at_us < :before_us
       AND (:workspace IS NULL OR workspace = :workspace)
+      AND workspace NOT IN (SELECT value FROM json_each(:besides_json))
 ORDER BY ended_at_us, sequence LIMIT :limit;
 
 -- name: ended_beyond
@@ -35,6 +36,7 @@ SELECT id FROM jobs WHERE sequence IN (
                row_number() OVER newest AS jobs_kept, sum(kept_bytes) OVER newest AS bytes_kept
         FROM jobs INDEXED BY jobs_ended
         WHERE ended_at_us IS NOT NULL AND (:workspace IS NULL OR workspace = :workspace)
+              AND workspace NOT IN (SELECT value FROM json_each(:besides_json))
         WINDOW newest AS (ORDER BY ended_at_us DESC, sequence DESC)
     )
     WHERE jobs_kept > :max_jobs OR bytes_kept > :max_bytes
