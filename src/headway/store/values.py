@@ -464,11 +464,11 @@ class RetentionRule(msgspec.Struct, frozen=True, kw_only=True):
         max_jobs: Only so many ended jobs are kept, the newest.
         max_bytes: Only so much payload and result of ended jobs is kept, the newest.
         workspace: Only this workspace's.
+        besides: Not of these workspaces.
     """
 
     max_age: timedelta | None = None
     max_jobs: int | None = None
     max_bytes: int | None = None
     workspace: str | None = None
-        besides: Not of these workspaces.
     besides: tuple[str, ...] = ()

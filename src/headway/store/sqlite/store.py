@@ -60,12 +60,12 @@ from headway.store.values import (
 P = ParamSpec("P")
 T = TypeVar("T")
 
+CONNECTIONS = 3
+"""What one store opens, whatever is asked of it: a writer, a reader, a scanner (J17)."""
+
 
 class SqliteStore:
     """Implements `headway.store.store.Store`.
-
-CONNECTIONS = 3
-"""What one store opens, whatever is asked of it: a writer, a reader, a scanner (J17)."""
 
     Three threads own a connection each: the writer, one for quick reads, and one for reads that
     may take long (counts, retention), so that a scrape never delays a client.
