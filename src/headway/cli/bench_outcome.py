@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from headway.report.model import Report, StageReport
+    from headway.report.search import SearchFinding
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,19 @@ def classify(outcome: str, completed: int, report: Report) -> ExitCode:
         return ExitCode.ERROR
     if completed == 0:
         return ExitCode.ALL_REQUESTS_FAILED
+    from headway.report.search import search_finding
+
+    finding = search_finding(report)
+    if finding is not None:
+        return _found(finding)
     return ExitCode.OK if report.verdict == "VALID" else ExitCode.INVALID_MEASUREMENT
+
+
+def _found(finding: SearchFinding) -> ExitCode:
+    """A search drives its target past the limit on purpose: what counts is its answer."""
+    if not finding.settled or (finding.rate_per_s is None and finding.limited_by != "missed"):
+        return ExitCode.INVALID_MEASUREMENT
+    return ExitCode.OK if finding.rate_per_s is not None else ExitCode.OBJECTIVE_MISSED
 
 
 def show_report(report: Report, run_dir: Path, code: ExitCode, output: BenchOutput) -> None:

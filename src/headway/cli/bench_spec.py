@@ -83,6 +83,7 @@ def _implied_kinds(base: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[st
 
 def _implied_profile(flags: Mapping[str, Any]) -> str:
     for path, kind in (
+        ("profile.slo", "search"),
         ("profile.rate", "poisson"),
         ("profile.streams", "concurrent"),
         ("profile.rate_to", "ramp"),

@@ -94,7 +94,7 @@ def _stage_checks(stage: StageReport, rules: GateRules) -> Iterator[GateCheck]:
             stage=stage.name,
             name=objective.text,
             status="passed" if is_met else "failed",
-            text=_value_text(objective, value),
+            text=objective.shown(value),
             # JSON has no infinite number; the text says it.
             value=value if value is not None and math.isfinite(value) else None,
         )
@@ -118,16 +118,6 @@ def _measurement(stage: StageReport, rules: GateRules) -> GateCheck:
         status="failed" if words or stage.partial else "passed",
         text=f"{said}: {'; '.join(texts)}" if texts else said,
     )
-
-
-def _value_text(objective: Condition, value: float | None) -> str:
-    if value is None:
-        return "not measured"
-    if math.isinf(value):
-        return "infinite: more requests failed than this percentile leaves out"
-    if objective.unit == "s":
-        return f"{value * 1000:.2f} ms" if value < 1 else f"{value:.3f} s"
-    return f"{value:.2%}" if objective.unit == "share" else f"{value:.2f}/s"
 
 
 def _regressions(comparison: Comparison | Refusal, rules: GateRules) -> Iterator[GateCheck]:

@@ -42,6 +42,7 @@ def target_provenance(target: TargetInfo) -> dict[str, Any]:
 def public_spec(spec: RunSpec) -> dict[str, Any]:
     """The RunSpec as JSON, without secrets: `run.json` is made to be passed on."""
     public = spec.model_dump(mode="json")
+    public["objectives"] = spec.judged_by.model_dump(mode="json")
     target = public["target"]
     target["url"] = redact_url(target["url"])
     if target["proxy"] is not None:

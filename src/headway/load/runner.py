@@ -6,7 +6,7 @@ import asyncio
 import secrets
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -30,11 +30,14 @@ from headway.load.provenance import (
 from headway.load.results import RunOutcome, RunResult, StageResult
 from headway.load.resume import Past, check_same_workload, read_past
 from headway.load.sizing import worker_count
-from headway.load.spec import RunSpec, TraceInputSpec
+from headway.load.spec import RunSpec, SearchProfile, TraceInputSpec
 from headway.load.stage_run import RunContext, StageRun
-from headway.load.stages import Planner, count_needed, count_stages, plan_stages
+from headway.load.stages import Planner, StageLimits, count_needed, count_stages, plan_stages
 from headway.load.stop_rules import RuleFactory
 from headway.records.run_dir import RunDirectory, RunFile
+
+if TYPE_CHECKING:
+    from headway.load.search_stages import SearchStages
 
 T = TypeVar("T")
 
@@ -231,8 +234,11 @@ class Run:
         results = list(past.results) if past else []
         try:
             self._open_journal(context)
-            planners = self._planners(recipe)
+            search = self._search(run, recipe, directory)
+            planners = self._planners(recipe, search)
             await self._one_after_another(planners, agenda, context, results)
+            if search is not None and results:
+                context.journal.event(await asyncio.to_thread(search.note, results))
         except (HeadwayError, OSError) as error:
             return self._result(results, str(error))
         finally:
@@ -252,7 +258,25 @@ class Run:
         for note in notes:
             context.journal.event(note)
 
-    def _planners(self, recipe: Recipe) -> Sequence[Planner]:
+    def _search(self, run: RunFile, recipe: Recipe, directory: RunDirectory) -> SearchStages | None:
+        if not isinstance(self._spec.profile, SearchProfile):
+            return None
+        # Here, not at the top: only a search needs reports, which take long to load.
+        from headway.load.search_stages import SearchStages
+        from headway.report import stage_summary
+        from headway.report.floor import read_floor
+
+        floor = read_floor(run.calibration)
+        return SearchStages(
+            self._spec.profile,
+            StageLimits(self._spec, recipe.conversations),
+            lambda stage: stage_summary(directory, stage),
+            floor.max_requests_per_s if floor else None,
+        )
+
+    def _planners(self, recipe: Recipe, search: SearchStages | None) -> Sequence[Planner]:
+        if search is not None:
+            return [search.next_stage] * count_stages(self._spec)
         is_trace = isinstance(self._spec.inputs, TraceInputSpec)
         trace_ns = offsets_ns(recipe) if is_trace else None
         return list(plan_stages(self._spec, recipe.conversations, trace_ns))
@@ -268,7 +292,8 @@ class Run:
         for number, step in enumerate(agenda, first):
             if self._is_stopped_by(results):
                 return
-            plan = planners[step](results)
+            # In a thread: a search reads the records of the stage before, while workers report.
+            plan = await self._interruptible(asyncio.to_thread(planners[step], results))
             if plan is None or self._stop_asked:
                 return
             if step != number:

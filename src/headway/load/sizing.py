@@ -11,6 +11,7 @@ from headway.load.spec import (
     PoissonProfile,
     RampProfile,
     RunSpec,
+    SearchProfile,
     SingleProfile,
     StagesProfile,
     SweepProfile,
@@ -39,7 +40,7 @@ def _profiles(spec: RunSpec) -> list[SingleProfile]:
     profile = spec.profile
     if isinstance(profile, StagesProfile):
         return [stage.profile for stage in profile.stages]
-    if isinstance(profile, SweepProfile):
+    if isinstance(profile, SweepProfile | SearchProfile):
         return [ThroughputProfile(cap=profile.saturation_streams)]
     return [profile]
 

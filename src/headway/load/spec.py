@@ -9,11 +9,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from headway.backends.spec import BackendSpec, OpenAIBackendSpec, TargetSpec
 from headway.core.distributions import Constant, Distribution
+from headway.core.errors import ConfigError
 from headway.core.spec import SpecModel
+from headway.report.conditions import objectives_from, parse_conditions
 from headway.report.objectives import ObjectiveSpec
 
 PositiveRate = Annotated[float, Field(gt=0, le=1_000_000)]
@@ -176,6 +178,43 @@ class SweepProfile(SpecModel):
     saturation_streams: Streams = 128
 
 
+class SearchProfile(SpecModel):
+    """The highest rate at which the target meets its objectives."""
+
+    kind: Literal["search"] = "search"
+    slo: str
+    """What a stage must meet, for example `ttft p99 < 500ms, tpot p95 < 50ms`."""
+    low_rate: PositiveRate | None = None
+    """The lowest rate that is tried; None: a tenth of what one request after another achieves."""
+    high_rate: PositiveRate | None = None
+    """The highest; None: above what the saturated target completes."""
+    arrivals: Literal["constant", "poisson"] = "poisson"
+    precision: float = Field(default=0.05, ge=0.005, le=1)
+    """Share by which one rate lies above the one before."""
+    confidence: float = Field(default=0.95, ge=0.5, le=0.99)
+    max_stages: int = Field(default=40, ge=3, le=200)
+    """Stages after which the search ends with what it knows."""
+    saturation_streams: Streams = 128
+
+    @field_validator("slo")
+    @classmethod
+    def _can_be_read(cls, slo: str) -> str:
+        try:
+            conditions = parse_conditions(slo)
+        except ConfigError as error:
+            raise ValueError(str(error)) from error
+        if not conditions:
+            raise ValueError("an objective is needed, for example 'ttft p99 < 500ms'")
+        return slo
+
+    @model_validator(mode="after")
+    def _has_a_range(self) -> SearchProfile:
+        low, high = self.low_rate, self.high_rate
+        if low is not None and high is not None and low >= high:
+            raise ValueError(f"the search begins at {low:g}/s, which must lie below {high:g}/s")
+        return self
+
+
 SingleProfile = Annotated[
     SynchronousProfile
     | ConcurrentProfile
@@ -215,6 +254,7 @@ Profile = Annotated[
     | RampProfile
     | TraceProfile
     | SweepProfile
+    | SearchProfile
     | StagesProfile,
     Field(discriminator="kind"),
 ]
@@ -291,11 +331,18 @@ class RunSpec(SpecModel):
     """Keep the start of each reply in its record."""
     labels: dict[str, str] = Field(default_factory=dict)
 
+    @property
+    def judged_by(self) -> ObjectiveSpec:
+        """What makes a request good: what was said, else what a search asks of its stages."""
+        if isinstance(self.profile, SearchProfile) and not self.objectives.are_set:
+            return objectives_from(parse_conditions(self.profile.slo))
+        return self.objectives
+
     @model_validator(mode="after")
     def _fits_together(self) -> RunSpec:
         if isinstance(self.profile, TraceProfile) and not isinstance(self.inputs, TraceInputSpec):
             raise ValueError("profile trace needs trace inputs (--profile trace --data FILE)")
-        if self.limits.min_goodput is not None and not self.objectives.are_set:
+        if self.limits.min_goodput is not None and not self.judged_by.are_set:
             raise ValueError(
                 "a lowest goodput needs objectives (--objective 'ttft<500ms,tpot<50ms')"
             )

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from headway.core.errors import ConfigError
+from headway.core.errors import ConfigError, InternalError
 from headway.load.arrivals import (
     ArrivalProcess,
     ConstantArrivals,
@@ -29,6 +29,7 @@ from headway.load.spec import (
     RampProfile,
     RunSpec,
     SaturationLimit,
+    SearchProfile,
     SingleProfile,
     StagesProfile,
     SweepProfile,
@@ -75,8 +76,10 @@ def plan_stages(
         conversations: How many the inputs have; None: endless.
         trace_ns: Recorded offsets, for trace profiles.
     """
-    bounds = _Bounds(spec, conversations)
+    bounds = StageLimits(spec, conversations)
     profile = spec.profile
+    if isinstance(profile, SearchProfile):
+        raise InternalError("the stages of a search are planned by SearchStages")
     if isinstance(profile, SweepProfile):
         yield from _sweep(profile, bounds)
     elif isinstance(profile, StagesProfile):
@@ -91,10 +94,12 @@ def plan_stages(
 
 
 def count_stages(spec: RunSpec) -> int:
-    """How many stages a run has when each of them takes place."""
+    """How many stages a run has at most; all but a search have each of them."""
     profile = spec.profile
     if isinstance(profile, SweepProfile):
         return profile.steps + 2
+    if isinstance(profile, SearchProfile):
+        return profile.max_stages + 2
     if isinstance(profile, StagesProfile):
         return sum(_count(stage.profile) for stage in profile.stages)
     return _count(profile)
@@ -117,8 +122,13 @@ def _fixed(plan: StagePlan) -> Planner:
     return lambda results: plan
 
 
-class _Bounds:
-    """What ends a stage, so that every stage ends."""
+class StageLimits:
+    """What ends a stage, so that every stage ends.
+
+    Args:
+        spec: What was asked.
+        conversations: How many the inputs have; None: endless.
+    """
 
     def __init__(self, spec: RunSpec, conversations: int | None) -> None:
         self._max_requests = spec.limits.max_requests
@@ -126,9 +136,9 @@ class _Bounds:
         self._conversations = conversations
         self._saturation = spec.limits.saturation
 
-    def of_stage(self, max_requests: int | None, max_seconds: float | None) -> _Bounds:
+    def of_stage(self, max_requests: int | None, max_seconds: float | None) -> StageLimits:
         """With a stage's own limits before the run's."""
-        own = _Bounds.__new__(_Bounds)
+        own = StageLimits.__new__(StageLimits)
         own._max_requests = max_requests or self._max_requests
         own._max_seconds = max_seconds or self._max_seconds
         own._conversations = self._conversations
@@ -154,26 +164,27 @@ class _Bounds:
 
 
 def _plans(
-    profile: SingleProfile, bounds: _Bounds, trace_ns: Sequence[int] | None
+    profile: SingleProfile, bounds: StageLimits, trace_ns: Sequence[int] | None
 ) -> Iterator[StagePlan]:
     if isinstance(profile, SynchronousProfile):
-        yield _closed("synchronous", {"kind": "synchronous"}, 1)
+        yield closed_stage("synchronous", {"kind": "synchronous"}, 1)
     elif isinstance(profile, ThroughputProfile):
-        yield _closed("throughput", profile.model_dump(mode="json"), profile.cap)
+        yield closed_stage("throughput", profile.model_dump(mode="json"), profile.cap)
     elif isinstance(profile, ConcurrentProfile):
         for streams in profile.streams:
             single = {"kind": "concurrent", "streams": streams}
-            yield _closed(f"concurrent {streams}", single, streams)
+            yield closed_stage(f"concurrent {streams}", single, streams)
     elif isinstance(profile, RampProfile):
         yield _ramp(profile)
     elif isinstance(profile, TraceProfile):
         yield _trace(profile, trace_ns)
     else:
         for rate in profile.rate:
-            yield _rate(profile, rate)
+            yield rate_stage(profile, rate)
 
 
-def _closed(name: str, profile: dict[str, Any], streams: int) -> StagePlan:
+def closed_stage(name: str, profile: dict[str, Any], streams: int) -> StagePlan:
+    """A stage whose completions release its sends; `StageLimits` says when it ends."""
     return StagePlan(
         name=name,
         profile=profile,
@@ -202,7 +213,8 @@ def _open(
     )
 
 
-def _rate(profile: ConstantProfile | PoissonProfile | GammaProfile, rate: float) -> StagePlan:
+def rate_stage(profile: ConstantProfile | PoissonProfile | GammaProfile, rate: float) -> StagePlan:
+    """A stage at one of the profile's rates; `StageLimits` says when it ends."""
     arrivals: ArrivalProcess
     if isinstance(profile, ConstantProfile):
         arrivals = ConstantArrivals(rate)
@@ -231,15 +243,15 @@ def _trace(profile: TraceProfile, trace_ns: Sequence[int] | None) -> StagePlan:
 # --- sweep -------------------------------------------------------------------------------------
 
 
-def _sweep(profile: SweepProfile, bounds: _Bounds) -> Iterator[Planner]:
-    yield _fixed(bounds.apply(_closed("synchronous", {"kind": "synchronous"}, 1)))
+def _sweep(profile: SweepProfile, bounds: StageLimits) -> Iterator[Planner]:
+    yield _fixed(bounds.apply(closed_stage("synchronous", {"kind": "synchronous"}, 1)))
     cap = profile.saturation_streams
-    yield _fixed(bounds.apply(_closed("saturation", {"kind": "throughput", "cap": cap}, cap)))
+    yield _fixed(bounds.apply(closed_stage("saturation", {"kind": "throughput", "cap": cap}, cap)))
     for step in range(1, profile.steps + 1):
         yield _between(profile, step, bounds)
 
 
-def _between(profile: SweepProfile, step: int, bounds: _Bounds) -> Planner:
+def _between(profile: SweepProfile, step: int, bounds: StageLimits) -> Planner:
     def plan(results: Sequence[StageResult]) -> StagePlan | None:
         if len(results) < 2:
             return None
@@ -252,7 +264,7 @@ def _between(profile: SweepProfile, step: int, bounds: _Bounds) -> Planner:
             single = ConstantProfile(rate=(rate,))
         else:
             single = PoissonProfile(rate=(rate,))
-        return bounds.apply(_rate(single, rate))
+        return bounds.apply(rate_stage(single, rate))
 
     return plan
 

@@ -156,7 +156,7 @@ class Worker:
         frame = StageFrame(begin.stage, worker, begin.start_ns, spec.capture_text)
         self._meter.stage_begins(begin.stage, worker, begin.start_ns)
         # Only a stop rule asks while the stage runs; the report judges from the records.
-        judge = judge_for(spec.objectives) if spec.limits.min_goodput is not None else None
+        judge = judge_for(spec.judged_by) if spec.limits.min_goodput is not None else None
         self._stage = StageWorker(begin, self._inputs, frame, services, self._setup.observe, judge)
 
     def _pass_on(self, stage: StageWorker, message: Arrivals | Grants | Drain) -> None:

@@ -11,9 +11,10 @@ from headway.jobs import JobCancelled, JobContext
 from headway.load import LiveSnapshot, Observer, Run, RunResult, RunSpec, StageResult
 from headway.operations.live_numbers import fraction_of, message_of, numbers_of
 from headway.operations.result import BenchResult, result_of
-from headway.records.record import StageStarted
+from headway.records.record import Note, RunEvent, StageStarted
 from headway.records.run_dir import RunDirectory, RunFile
 from headway.report.model import Report
+from headway.report.search import TOPIC
 from headway.report.terminal import VERDICT_AT_ONCE_REQUESTS, stage_findings, verdict_text
 
 ARTIFACTS = (
@@ -113,6 +114,10 @@ class JobObserver(Observer):
     def stage_started(self, event: StageStarted) -> None:
         self._stage, self._next_s = event.stage, 0.0
         _say(f"stage {event.stage + 1}: {event.name}")
+
+    def event(self, event: RunEvent) -> None:
+        if isinstance(event, Note) and event.topic == TOPIC:
+            _say(event.text)
 
     def progress(self, snapshot: LiveSnapshot) -> None:
         if snapshot.stage == self._stage and snapshot.elapsed_s < self._next_s:

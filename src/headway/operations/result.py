@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from headway.load import RunResult
 from headway.report.model import DurationSummary, Report, StageReport
+from headway.report.search import search_finding
 
 
 class StageFigures(BaseModel):
@@ -42,6 +43,7 @@ class BenchResult(BaseModel):
         outcome: As `RunResult.outcome`: whether every stage took place, or what ended the run.
         completed: Requests that completed in the whole run, warm-up included.
         verdict: VALID when every stage is; else the first cause why the numbers cannot be trusted.
+        search_rate_per_s: The highest rate that meets the objectives, of a search that found one.
         resumed: How often the run lost its process and went on.
     """
 
@@ -54,11 +56,13 @@ class BenchResult(BaseModel):
     target_url: str | None
     model: str | None
     resumed: int
+    search_rate_per_s: float | None = None
     stages: tuple[StageFigures, ...]
 
 
 def result_of(result: RunResult, report: Report) -> BenchResult:
     """The figures of a run that came to an end."""
+    finding = search_finding(report)
     return BenchResult(
         run_id=result.run_id,
         outcome=result.outcome,
@@ -67,6 +71,7 @@ def result_of(result: RunResult, report: Report) -> BenchResult:
         target_url=report.run.target_url,
         model=report.run.model,
         resumed=sum(note.topic == "resumed" for note in report.notes),
+        search_rate_per_s=finding.rate_per_s if finding else None,
         stages=tuple(_figures(stage) for stage in report.stages),
     )
 

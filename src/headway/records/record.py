@@ -145,7 +145,8 @@ class StageEnded(msgspec.Struct, omit_defaults=True, kw_only=True, tag="stage_en
     """When no new request was sent any more."""
     reason: str
     """`max_requests`, `max_seconds`, `max_errors`, `max_error_rate`, `max_consecutive_errors`,
-    `min_goodput`, `saturated`, `requests_exhausted`, `schedule_ended`, `interrupted`, `worker_lost`, `failed`."""
+    `min_goodput`, `saturated`, `requests_exhausted`, `schedule_ended`, `interrupted`,
+    `worker_lost`, `failed`."""
     offered: int
     """Arrivals whose due time came before sending ended."""
     detail: str | None = None

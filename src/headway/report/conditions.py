@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from headway.core.errors import ConfigError
 from headway.report.model import StageReport
+from headway.report.objectives import ObjectiveSpec
 
 _FORM = re.compile(
     r"^\s*(?P<measure>[a-z][a-z -]*?)(?:\s+(?P<point>p\d+(?:\.\d+)?|mean|max))?\s*"
@@ -92,7 +93,27 @@ class Condition:
             return not self.is_strict
         return (value < self.limit) == self.is_upper
 
+    def shown(self, value: float | None) -> str:
+        """The number in words, with its unit."""
+        if value is None:
+            return "not measured"
+        if math.isinf(value):
+            return "infinite: more requests failed than this percentile leaves out"
+        if self.unit == "s":
+            return f"{value * 1000:.2f} ms" if value < 1 else f"{value:.3f} s"
+        return f"{value:.2%}" if self.unit == "share" else f"{value:.2f}/s"
 
+    @property
+    def tail_share(self) -> float:
+        """The share of requests beyond the percentile; 1 for what is no percentile."""
+        return _TAILS.get(self.point or "", 1.0)
+
+
+_TAILS = {
+    field: 1 - float(point.removeprefix("p")) / 100
+    for point, field in _POINTS.items()
+    if point.startswith("p")
+}
 _PERCENTILES = frozenset(_POINTS.values()) - {"mean_s", "max_s"}
 
 
@@ -104,6 +125,20 @@ def parse_conditions(text: str) -> list[Condition]:
     """
     items = [item for item in re.split(r"[;,\n]", text) if item.strip()]
     return [_parse(item.strip()) for item in items]
+
+
+def objectives_from(conditions: Iterable[Condition]) -> ObjectiveSpec:
+    """What a single request must meet to be counted as good, where a whole stage must meet these.
+
+    A limit on a percentile, a mean or a maximum becomes the limit of each request; of several for
+    one measure the highest: a request above the lower one alone is still within what was asked.
+    """
+    limits: dict[str, float] = {}
+    for one in conditions:
+        field = f"{one.measure}_s"
+        if one.is_upper and field in ObjectiveSpec.model_fields:
+            limits[field] = max(one.limit, limits.get(field, 0.0))
+    return ObjectiveSpec(**limits)
 
 
 def _parse(item: str) -> Condition:

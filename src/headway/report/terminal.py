@@ -10,6 +10,7 @@ from rich.text import Text
 
 from headway.report.floor import read_floor
 from headway.report.model import DurationSummary, ErrorGroup, Report, StageReport, VerdictWord
+from headway.report.search import search_finding
 from headway.report.verdict import leading_findings
 
 VERDICT_AT_ONCE_REQUESTS = 50_000
@@ -28,6 +29,9 @@ def report_view(report: Report) -> RenderableType:
     parts.extend(_floor_lines(report))
     if any(stage.with_failures.response for stage in report.stages):
         parts.append(Text("(∞): with each failed request counted as infinite", style="dim"))
+    finding = search_finding(report)
+    if finding is not None:
+        parts.append(Text.assemble(("search: ", "bold"), finding.text))
     parts.append(_overall(report))
     return Group(*parts)
 

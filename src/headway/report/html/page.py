@@ -28,6 +28,7 @@ from headway.report.html.tables import (
     verdict_tone,
 )
 from headway.report.model import Report, StageReport
+from headway.report.search import search_finding
 from headway.report.verdict import leading_findings
 
 OPEN_STAGES = 3
@@ -53,6 +54,7 @@ def report_body(report: Report) -> Markup:
     """All that the report says, for a page that has its style and its script."""
     return fragment(
         _verdict(report),
+        _search(report),
         _figures(report),
         _stages(report),
         sweep_charts(report),
@@ -107,6 +109,14 @@ def _verdict(report: Report) -> Markup:
         tag("ul", findings) if findings else None,
         class_=f"verdict {verdict_tone(report.verdict) if report.stages else 'bad'}",
     )
+
+
+def _search(report: Report) -> Markup:
+    finding = search_finding(report)
+    if finding is None:
+        return fragment()
+    found = "–" if finding.rate_per_s is None else f"{finding.rate_per_s:g} requests/s"
+    return tag("section", tag("h2", f"Search: {found}"), tag("p", finding.text), id="search")
 
 
 def _judgement(report: Report) -> str:

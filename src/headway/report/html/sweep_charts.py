@@ -25,6 +25,7 @@ def sweep_charts(report: Report) -> Markup:
         sweep.durations("Response time", "response", ("p50", "p90", "p99")),
         sweep.durations("Time per output token", "tpot", ("p50", "p99")),
         sweep.completed(),
+        sweep.good(),
         sweep.amounts("Output tokens", "tokens/s", lambda s: s.rates.output_tokens_per_s),
         sweep.amounts(
             "Requests in flight", "mean", lambda s: s.concurrency.mean if s.concurrency else None
@@ -81,6 +82,15 @@ class _Sweep:
         ideal: list[float | None] = [_load(stage) for stage in self._stages]
         lines = [Line("as offered", ideal, 6, dashed=True), *self._lines("completed", values, 1)]
         return self._figure("Completed requests", "requests/s", lines)
+
+    def good(self) -> Markup:
+        """What met every objective of what was offered."""
+        values = [stage.goodput.good_per_s if stage.goodput else None for stage in self._stages]
+        if not any(stage.goodput for stage in self._stages):
+            return fragment()
+        ideal: list[float | None] = [_load(stage) for stage in self._stages]
+        lines = [Line("as offered", ideal, 6, dashed=True), *self._lines("good", values, 2)]
+        return self._figure("Goodput", "requests/s", lines)
 
     def _lines(self, label: str, values: Sequence[float | None], tone: int) -> list[Line]:
         marks = [stage.verdict.word == "VALID" for stage in self._stages]
