@@ -13,6 +13,7 @@ from typing import Protocol
 
 from headway.core.failure import ErrorInfo
 from headway.core.states import Outcome
+from headway.store.limits import QueueFull
 from headway.store.values import (
     Ambiguous,
     AttemptEnd,
@@ -52,12 +53,15 @@ class Store(Protocol):
 
     # --- clients ---
 
-    async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted] | IdempotencyConflict:
+    async def submit(
+        self, jobs: Sequence[NewJob]
+    ) -> list[Submitted] | IdempotencyConflict | QueueFull:
         """Store all jobs in one commit, or none of them.
 
         Returns:
             One answer a job, in order; or the first idempotency key that was used before for
-            another request: then nothing was stored.
+            another request, or the limit on waiting jobs that would be passed: then nothing was
+            stored.
         """
         ...
 
@@ -107,7 +111,7 @@ class Store(Protocol):
     # --- running attempts ---
 
     async def claim(self, owner: str, lanes: Mapping[str, int], lease_s: float) -> list[ClaimedJob]:
-        """Take the next ready jobs: at most `lanes[lane]` of each lane, in queue order.
+        """Take the next ready jobs: at most `lanes[lane]` of each lane, as `fair_share` chooses.
 
         Jobs whose `run_at` has come are made ready first. Each claimed job is RUNNING with its
         attempt one higher, under a lease of `lease_s` seconds.

@@ -20,7 +20,7 @@ from headway.store.sqlite.schema import ensure_schema
 from headway.store.values import JobQuery
 
 QUERIES = load_queries()
-LIVE_WORK = {"count_live", "owners"}
+LIVE_WORK = {"count_live", "owners", "running_totals"}
 """Cost as much as there is live work; they may group in a temporary tree."""
 LONG_READS = {"ended_beyond"}
 """Read all of the ended jobs' covering index, on the connection for long reads."""
@@ -29,6 +29,10 @@ SMALL_TABLES = {
     "workspaces", "tokens", "accounts_exist", "close_server",
 }  # fmt: skip
 """Read a whole table that has one row for each operation and outcome, or that people fill."""
+SHORT = {"limits_version", "limits", "concurrency_limits", "lock_members", "pending_totals"}
+"""Tables with a row for each limit, lock or user."""
+MADE = {"line", "waited", "wanted"}
+"""What a statement makes as it goes: a row for each line, or lock, that somebody waits in."""
 
 
 @pytest.fixture(scope="module")
@@ -55,14 +59,28 @@ def test_no_query_scans_or_sorts_the_jobs(name: str, database: sqlite3.Connectio
     allowed = LIVE_WORK | SMALL_TABLES
     for step in steps:
         scan = re.match(r"SCAN (\w+)", step)
-        whole = scan is not None and "USING" not in step and scan[1] != "CONSTANT"
+        read = {"CONSTANT"} | SHORT | MADE
+        whole = scan is not None and "USING" not in step and scan[1] not in read
         assert not whole or name in allowed or "json_each" in step, (name, steps)
         assert "TEMP B-TREE" not in step or name in LIVE_WORK | {"tokens"}, (name, steps)
 
 
-def test_the_claim_reads_the_queues_index_in_its_order(database: sqlite3.Connection) -> None:
+@pytest.mark.parametrize(("name", "index"), [("ready_lines", "ready"), ("lock_lines", "lock_line")])
+def test_lines_are_found_by_one_step_each_and_read_in_their_order(
+    database: sqlite3.Connection, name: str, index: str
+) -> None:
+    steps = plan(database, QUERIES[name].sql)
+    first = "lane" if index == "ready" else "lock_name"
+    for following in ("workspace=? AND created_by>?", "workspace>?"):
+        step = f"further USING INDEX jobs_{index} ({first}=? AND {following})"
+        assert any(step in each for each in steps), steps
+    line = f"jobs USING INDEX jobs_{index} ({first}=? AND workspace=? AND created_by=?)"
+    assert any(line in each for each in steps), steps
+
+
+def test_the_claim_goes_by_primary_key(database: sqlite3.Connection) -> None:
     steps = plan(database, QUERIES["claim"].sql)
-    assert any("USING INDEX jobs_ready (lane=?)" in step for step in steps), steps
+    assert "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)" in steps
 
 
 @pytest.mark.parametrize(
@@ -140,7 +158,8 @@ def test_cost_stays_flat_with_a_hundred_thousand_ended_jobs(
     """P18: claim, list, timers and rescue cost the same with 10 and with 100,000 ended jobs."""
     state_dir.create()
     ensure_schema(state_dir.database, state_dir.writer_lock)
-    claim = {"owner": "w", "lane": "long", "limit": 4, "lease_until_ns": 1, "now_us": 1}
+    claim = {"owner": "w", "chosen_json": "[301]", "lease_until_ns": 1, "now_us": 1}
+    choice = {"lanes_json": '["long"]', "limit": 4, "now_us": 1}
     page = list_statement(JobQuery(operation="op1"), JobState.SUCCEEDED, 50)
     failed = list_statement(JobQuery(), JobState.FAILED, 50)
     costs: list[list[int]] = []
@@ -158,6 +177,7 @@ def test_cost_stays_flat_with_a_hundred_thousand_ended_jobs(
             fill(connection, 10**7, ended, "SUCCEEDED")
             costs.append(
                 [
+                    cost(QUERIES["ready_lines"].sql, **choice),
                     cost(QUERIES["claim"].sql, **claim),
                     cost(page[0], **page[1]),
                     cost(failed[0], **failed[1]),
@@ -168,3 +188,29 @@ def test_cost_stays_flat_with_a_hundred_thousand_ended_jobs(
             )
     few, many = costs
     assert all(after <= 1.5 * before + 10 for before, after in zip(few, many, strict=True)), costs
+
+
+def test_a_choice_costs_the_same_however_long_the_lines_are(state_dir: StateDir) -> None:
+    """P18: one seek finds a line's head, and only as many jobs of it are read as are wanted."""
+    state_dir.create()
+    ensure_schema(state_dir.database, state_dir.writer_lock)
+    costs = []
+    with closing(connect_writer(state_dir.database)) as connection:
+        for first, count in ((0, 10), (10**6, 50_000)):
+            fill(connection, first, count, "PENDING")
+            connection.execute("UPDATE jobs SET lock_name = 'gpu'")
+            costs.append(
+                [
+                    steps_of(
+                        connection,
+                        QUERIES["ready_lines"].sql,
+                        lanes_json='["long"]',
+                        limit=4,
+                        now_us=1,
+                    ),
+                    steps_of(connection, QUERIES["lock_lines"].sql, lock="gpu", limit=4),
+                    steps_of(connection, QUERIES["workspace_pending"].sql, workspace="default"),
+                ]
+            )
+    short, long = costs
+    assert all(after <= before + 10 for before, after in zip(short, long, strict=True)), costs

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from headway.core.clock import ns_from_s
 from headway.store.events import EventKind
-from headway.store.sqlite import keys
+from headway.store.fair_share import Pick
+from headway.store.sqlite import locks, sharing
 from headway.store.sqlite.rows import JOB_WIDTH, Row, job_from, payload_from, time_from_us, to_json
 from headway.store.sqlite.submission import line_for
 from headway.store.sqlite.transaction import Transaction
@@ -19,40 +20,67 @@ _DUE_AT_ONCE = 1000
 def claim(
     transaction: Transaction, owner: str, lanes: Mapping[str, int], lease_s: float
 ) -> list[ClaimedJob]:
-    """Make due jobs ready, then take the head of each lane's queue."""
-    make_due_ready(transaction)
+    """Make due jobs ready, then take those of each lane whose turn it is."""
+    survey, picks = _choose(transaction, lanes)
+    if not picks:
+        return []
     until_ns = transaction.now_ns + ns_from_s(lease_s)
-    claimed = []
-    for lane, limit in lanes.items():
-        rows = transaction.all(
-            "claim",
-            owner=owner,
-            lane=lane,
-            limit=limit,
-            lease_until_ns=until_ns,
-            now_us=transaction.now_us,
-        )
-        jobs = [_claimed(row, until_ns) for row in rows]
-        # RETURNING gives no order; the queue's is priority, then sequence.
-        claimed += sorted(jobs, key=lambda each: (-each.job.priority, each.job.sequence))
-    return claimed
+    rows = transaction.all(
+        "claim",
+        owner=owner,
+        chosen_json=to_json([pick.job.sequence for pick in picks]),
+        lease_until_ns=until_ns,
+        now_us=transaction.now_us,
+    )
+    _pass_locks_on(transaction, survey, picks)
+    # RETURNING gives no order.
+    by_sequence = {row[0]: row for row in rows}
+    return [_claimed(by_sequence[pick.job.sequence], until_ns) for pick in picks]
+
+
+def _choose(
+    transaction: Transaction, lanes: Mapping[str, int]
+) -> tuple[sharing.Survey, list[Pick]]:
+    """Who is claimed, in order; their shares are charged."""
+    most = max(lanes.values(), default=0)
+    survey = sharing.survey(transaction, list(lanes), most)
+    if survey.timers_due:
+        make_due_ready(transaction)
+        survey = sharing.survey(transaction, list(lanes), most)
+    picks: list[Pick] = []
+    for lane, contention in survey.lanes.items():
+        picks += contention.picks(lanes[lane])
+        sharing.save(transaction, sharing.lane_resource(lane), contention)
+    for pick in picks:
+        if pick.job.lock_name is not None:
+            locks.charge(transaction, pick.job.lock_name, pick.workspace, pick.user)
+    return survey, picks
+
+
+def _pass_locks_on(transaction: Transaction, survey: sharing.Survey, picks: Sequence[Pick]) -> None:
+    """Whoever has reached a running limit waits at the head of no lock's line any more."""
+    if not survey.book.limits_running:
+        return
+    for workspace, user in dict.fromkeys((pick.workspace, pick.user) for pick in picks):
+        if survey.rooms.of(workspace) <= 0 or survey.rooms.of(workspace, user) <= 0:
+            locks.admit_waiting_of(transaction, workspace)
 
 
 def make_due_ready(transaction: Transaction) -> None:
     """Move jobs whose time has come into the line where they wait next."""
     due = transaction.all("due", now_us=transaction.now_us, limit=_DUE_AT_ONCE)
-    for sequence, needs_preconditions, concurrency_key in due:
+    for sequence, needs_preconditions, lock in due:
         transaction.change(
             "make_wait",
             sequence=sequence,
-            wait_reason=line_for(bool(needs_preconditions), concurrency_key),
+            wait_reason=line_for(bool(needs_preconditions), lock),
             wait_detail=None,
             now_us=transaction.now_us,
             needs_preconditions=needs_preconditions,
         )
         transaction.event(sequence, EventKind.READY)
-    for key in dict.fromkeys(row[2] for row in due):
-        keys.admit(transaction, key)
+    for lock in dict.fromkeys(row[2] for row in due):
+        locks.admit(transaction, lock)
 
 
 def end_future_backoffs(transaction: Transaction) -> int:

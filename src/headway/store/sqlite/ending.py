@@ -10,9 +10,11 @@ from headway.core.failure import ErrorInfo
 from headway.core.retry import Verdict
 from headway.core.states import JobState, Outcome, WaitReason, state_of
 from headway.store.events import EventKind
-from headway.store.sqlite import keys
+from headway.store.sqlite import locks
 from headway.store.sqlite.claiming import fence
+from headway.store.sqlite.limits import left_running
 from headway.store.sqlite.rows import (
+    JOB_WIDTH,
     job_from,
     optional_json,
     payload_from,
@@ -98,7 +100,9 @@ def end_job(transaction: Transaction, job: JobRow, finish: Finish) -> JobRow:
         now_us=transaction.now_us,
     )
     assert row is not None, "a terminal job was about to be overwritten"
-    keys.admit(transaction, job.concurrency_key)
+    locks.admit(transaction, job.lock_name)
+    if job.state is JobState.RUNNING:
+        left_running(transaction, row[JOB_WIDTH], job)
     return job_from(row)
 
 
@@ -120,7 +124,7 @@ def _end(transaction: Transaction, job: JobRow, end: AttemptEnd) -> JobRow:
 
 def _again(transaction: Transaction, job: JobRow, end: RetryLater | Release) -> JobRow:
     """Back to PENDING."""
-    line = line_for(False, job.concurrency_key)
+    line = line_for(False, job.lock_name)
     if isinstance(end, Release):
         kind, data = EventKind.RELEASED, to_json({"reason": end.reason})
         wait, run_at_us, error, crashed = line, None, job.error, False
@@ -145,7 +149,8 @@ def _again(transaction: Transaction, job: JobRow, end: RetryLater | Release) -> 
     )
     assert row is not None, "only a running attempt can be put back"
     transaction.event(job.sequence, kind, job.attempt, data)
-    keys.admit(transaction, job.concurrency_key)
+    locks.admit(transaction, job.lock_name)
+    left_running(transaction, row[JOB_WIDTH], job)
     return job_from(row)
 
 

@@ -27,7 +27,7 @@ JOB_COLUMNS = (
     "sequence, id, operation, lane, workspace, created_by, state, wait_reason, wait_detail,"
     " run_at_us, priority, concurrency_key, attempt, released, crashes, timeout_s, labels_json,"
     " retry_of, created_at_us, cancel_requested_at_us, owner, started_at_us, ended_at_us,"
-    " progress_json, outcome, error_json"
+    " progress_json, outcome, error_json, lock_name"
 )
 JOB_WIDTH = JOB_COLUMNS.count(",") + 1
 
@@ -117,6 +117,7 @@ def job_from(row: Row) -> JobRow:
         progress=None if row[23] is None else _progress.decode(row[23]),
         outcome=None if row[24] is None else _OUTCOMES[row[24]],
         error=None if row[25] is None else _error.decode(row[25]),
+        lock_name=row[26],
     )
 
 
@@ -142,6 +143,10 @@ def attempt_from(row: Row) -> AttemptRow:
 
 def result_from(row: Row) -> StoredResult:
     return StoredResult(json=row[0], file=row[1])
+
+
+def progress_from(progress_json: str) -> Progress:
+    return _progress.decode(progress_json)
 
 
 def optional_json(value: object | None) -> str | None:

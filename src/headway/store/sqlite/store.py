@@ -15,12 +15,15 @@ from headway.core.failure import ErrorInfo
 from headway.core.ids import JobIds
 from headway.core.statedir import StateDir
 from headway.core.states import Outcome
+from headway.store.limits import QueueFull
 from headway.store.sqlite import (
     claiming,
     ending,
+    explaining,
     housekeeping,
-    keys,
+    limits,
     listing,
+    locks,
     reading,
     rights,
     submission,
@@ -28,9 +31,10 @@ from headway.store.sqlite import (
 )
 from headway.store.sqlite.accounts import SqliteAccounts
 from headway.store.sqlite.connections import connect_reader, connect_writer
+from headway.store.sqlite.limit_store import SqliteLimits
 from headway.store.sqlite.queries import load_queries
 from headway.store.sqlite.schema import ensure_schema
-from headway.store.sqlite.transaction import Transaction
+from headway.store.sqlite.transaction import LimitBooks, Transaction
 from headway.store.sqlite.workers import ConnectionThread, WriterThread
 from headway.store.values import (
     Ambiguous,
@@ -78,6 +82,7 @@ class SqliteStore:
 
     Attributes:
         accounts: Users, workspaces, tokens and the audit log, in the same file.
+        limits: Limits, weights and locks.
     """
 
     def __init__(
@@ -93,11 +98,13 @@ class SqliteStore:
         self._observe = observe
         self._ids = JobIds()
         self._queries = load_queries()
+        self._limit_books = LimitBooks()
         path = state_dir.database
         self._writer = WriterThread(partial(connect_writer, path), state_dir.writer_lock)
         self._reader = ConnectionThread("headway-store-reader", partial(connect_reader, path))
         self._scanner = ConnectionThread("headway-store-scanner", partial(connect_reader, path))
         self.accounts = SqliteAccounts(self._write, self._read, self._scan)
+        self.limits = SqliteLimits(self._write, self._read, self._scan)
 
     async def open(self) -> None:
         self._state_dir.create()
@@ -108,11 +115,15 @@ class SqliteStore:
         for thread in (self._scanner, self._reader, self._writer):
             await thread.close()
 
-    async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted] | IdempotencyConflict:
+    async def submit(
+        self, jobs: Sequence[NewJob]
+    ) -> list[Submitted] | IdempotencyConflict | QueueFull:
         try:
             return await self._write(submission.submit, self._ids, jobs)
         except submission.Conflict as conflict:
             return conflict.conflict
+        except limits.QueueFullError as full:
+            return full.refusal
 
     async def find(
         self, reference: str, workspace: str | None = None
@@ -135,7 +146,7 @@ class SqliteStore:
         return await self._read(reading.attempts, job_id)
 
     async def why(self, job_id: str) -> Why | None:
-        return await self._read(waits.why, job_id)
+        return await self._read(explaining.why, job_id)
 
     async def request_cancel(self, job_id: str, by: str) -> CancelResult:
         return await self._write(ending.request_cancel, job_id, by)
@@ -192,7 +203,7 @@ class SqliteStore:
         return await self._write(waits.precondition_failed, job_id, outcome, error)
 
     async def set_concurrency_limit(self, key: str, limit: int) -> None:
-        await self._write(keys.set_limit, key, limit)
+        await self._write(locks.set_limit, key, limit)
 
     async def take_lease(
         self, name: str, owner: str, lease_s: float, dead_owners: Sequence[str] = ()
@@ -263,7 +274,7 @@ class SqliteStore:
         **kwargs: P.kwargs,
     ) -> Callable[[sqlite3.Connection], T]:
         def run(connection: sqlite3.Connection) -> T:
-            transaction = Transaction(connection, self._queries, self._clock)
+            transaction = Transaction(connection, self._queries, self._clock, self._limit_books)
             return operation(transaction, *args, **kwargs)
 
         return run

@@ -7,8 +7,9 @@ from typing import Any
 
 from headway.core.ids import JobIds
 from headway.core.states import WaitReason
-from headway.store.sqlite import keys
-from headway.store.sqlite.rows import job_from, labels_json, terms_json, us_from_time
+from headway.store.sqlite import locks
+from headway.store.sqlite.limits import check_queued
+from headway.store.sqlite.rows import JOB_WIDTH, job_from, labels_json, terms_json, us_from_time
 from headway.store.sqlite.transaction import Transaction
 from headway.store.values import IdempotencyConflict, JobRow, NewJob, Submitted
 
@@ -26,30 +27,34 @@ def submit(transaction: Transaction, ids: JobIds, jobs: Sequence[NewJob]) -> lis
 
     Raises:
         Conflict: a key was used before for another request.
+        QueueFullError: more jobs would wait than may.
     """
-    taken_in = [_take_in(transaction, ids, job) for job in jobs]
-    for key in dict.fromkeys(job.concurrency_key for job in jobs):
-        keys.admit(transaction, key)
+    inserter = _Inserter(transaction, ids)
+    taken_in = [_take_in(inserter, job) for job in jobs]
+    if inserter.created:
+        check_queued(transaction, inserter.limits_version, inserter.created)
+    for lock in dict.fromkeys(submitted.job.lock_name for submitted in taken_in):
+        locks.admit(transaction, lock)
     return [_admitted(transaction, submitted) for submitted in taken_in]
 
 
-def line_for(needs_preconditions: bool, concurrency_key: str | None) -> WaitReason:
+def line_for(needs_preconditions: bool, lock: str | None) -> WaitReason:
     """Where a job waits whose time has come."""
     if needs_preconditions:
         return WaitReason.PRECONDITION
-    return WaitReason.QUEUED if concurrency_key is None else WaitReason.LOCKED
+    return WaitReason.QUEUED if lock is None else WaitReason.LOCKED
 
 
-def _take_in(transaction: Transaction, ids: JobIds, job: NewJob) -> Submitted:
-    earlier = _earlier(transaction, job)
+def _take_in(inserter: _Inserter, job: NewJob) -> Submitted:
+    earlier = _earlier(inserter.transaction, job)
     if earlier is not None:
         return Submitted(job=earlier, created=False)
-    return Submitted(job=_insert(transaction, ids.new(transaction.now), job), created=True)
+    return Submitted(job=inserter.insert(job), created=True)
 
 
 def _admitted(transaction: Transaction, submitted: Submitted) -> Submitted:
-    """A job with a key as it is now: admission has decided whether it is locked."""
-    if submitted.job.concurrency_key is None:
+    """A job with a lock as it is now: admission has decided whether it is locked."""
+    if submitted.job.lock_name is None:
         return submitted
     job = _by_sequence(transaction, submitted.job.sequence)
     return Submitted(job=job, created=submitted.created)
@@ -68,28 +73,48 @@ def _earlier(transaction: Transaction, job: NewJob) -> JobRow | None:
     return earlier
 
 
-def _insert(transaction: Transaction, job_id: str, job: NewJob) -> JobRow:
-    inserted = transaction.one("insert_job", **_columns(transaction, job_id, job))
-    assert inserted is not None
-    row = job_from(inserted)
-    sequence = row.sequence
-    transaction.change(
-        "insert_payload",
-        sequence=sequence,
-        input_json=job.input_json,
-        terms_json=terms_json(job),
-    )
-    for name, value in job.labels.items():
-        transaction.change("insert_label", name=name, value=value, sequence=sequence)
-    if job.idempotency is not None:
+class _Inserter:
+    """Inserts the new jobs of one submission.
+
+    Attributes:
+        created: Those that it inserted.
+        limits_version: Of the limits, once there is one.
+    """
+
+    def __init__(self, transaction: Transaction, ids: JobIds) -> None:
+        self.transaction = transaction
+        self.created: list[JobRow] = []
+        self.limits_version = 0
+        self._ids = ids
+
+    def insert(self, job: NewJob) -> JobRow:
+        transaction = self.transaction
+        job_id = self._ids.new(transaction.now)
+        inserted = transaction.one("insert_job", **_columns(transaction, job_id, job))
+        assert inserted is not None
+        self.limits_version = inserted[JOB_WIDTH]
+        row = job_from(inserted)
         transaction.change(
-            "insert_idempotency",
-            workspace=job.workspace,
-            key=job.idempotency.key,
-            fingerprint=job.idempotency.fingerprint,
-            sequence=sequence,
+            "insert_payload",
+            sequence=row.sequence,
+            input_json=job.input_json,
+            terms_json=terms_json(job),
         )
-    return row
+        self._insert_beside(row.sequence, job)
+        self.created.append(row)
+        return row
+
+    def _insert_beside(self, sequence: int, job: NewJob) -> None:
+        for name, value in job.labels.items():
+            self.transaction.change("insert_label", name=name, value=value, sequence=sequence)
+        if job.idempotency is not None:
+            self.transaction.change(
+                "insert_idempotency",
+                workspace=job.workspace,
+                key=job.idempotency.key,
+                fingerprint=job.idempotency.fingerprint,
+                sequence=sequence,
+            )
 
 
 def _columns(transaction: Transaction, job_id: str, job: NewJob) -> dict[str, Any]:

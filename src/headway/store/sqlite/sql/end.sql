@@ -1,12 +1,12 @@
 -- name: end_job
 -- The end of a job. Callers have checked the fence in the same transaction; the state is checked
 -- once more, because a terminal state must never be overwritten (trap 6). A trigger writes the event
--- and the total.
+-- and the total. The version of the limits comes along, to spare a statement.
 UPDATE jobs SET state = :state, outcome = :outcome, error_json = :error_json,
     wait_reason = NULL, wait_detail = NULL, run_at_us = NULL, owner = NULL, lease_until_ns = NULL,
     ended_at_us = :now_us, crashes = crashes + :crashed, kept_bytes = kept_bytes + :kept_bytes
 WHERE sequence = :sequence AND state IN ('PENDING', 'RUNNING')
-RETURNING {job};
+RETURNING {job}, (SELECT version FROM limits_version);
 
 -- name: requeue
 -- From RUNNING back to PENDING: retry, drain, lease lost.
@@ -15,7 +15,7 @@ UPDATE jobs SET state = 'PENDING', wait_reason = :wait_reason, wait_detail = :wa
     error_json = :error_json, crashes = crashes + :crashed, released = released + :released,
     kept_bytes = kept_bytes + :kept_bytes
 WHERE sequence = :sequence AND state = 'RUNNING'
-RETURNING {job};
+RETURNING {job}, (SELECT version FROM limits_version);
 
 -- name: insert_attempt
 -- The record of an ended attempt; its primary key makes two ends of one attempt impossible.

@@ -37,11 +37,17 @@ ORDER BY number LIMIT :limit;
 SELECT attempt, owner, started_at_us, ended_at_us, outcome, error_json, usage_json FROM attempts
 WHERE sequence = (SELECT sequence FROM jobs WHERE id = :id) ORDER BY attempt;
 
--- name: lane_position
--- Rank among the ready jobs of a lane; costs as much as there are jobs ahead.
+-- name: workspace_position
+-- Rank in the lane among the ready jobs of a workspace, for one that is too far back to foretell its
+-- turn; costs as much as the workspace has ready jobs.
 SELECT count(*) FROM jobs INDEXED BY jobs_ready
-WHERE state = 'PENDING' AND wait_reason = 'queued' AND lane = :lane
+WHERE state = 'PENDING' AND wait_reason = 'queued' AND lane = :lane AND workspace = :workspace
       AND (priority > :priority OR (priority = :priority AND sequence <= :sequence));
+
+-- name: running_jobs
+-- All that runs; never more than there are slots.
+SELECT id, operation, lane, workspace, created_by, lock_name, started_at_us, progress_json
+FROM jobs WHERE state = 'RUNNING' ORDER BY sequence;
 
 -- name: count_live
 -- Live jobs by what they do; costs as much as there is live work, whatever has ended.
@@ -66,5 +72,5 @@ WHERE id = :id AND state = 'PENDING' AND wait_reason = 'precondition';
 
 -- name: awaiting
 -- A job that still waits for its preconditions; no row when it does not.
-SELECT sequence, concurrency_key FROM jobs
+SELECT sequence, lock_name FROM jobs
 WHERE id = :id AND state = 'PENDING' AND wait_reason = 'precondition';

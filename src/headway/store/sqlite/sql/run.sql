@@ -1,6 +1,6 @@
 -- name: due
 -- Timers that have run out (`scheduled`, `backoff`). The index holds only waiting timers.
-SELECT sequence, needs_preconditions, concurrency_key FROM jobs INDEXED BY jobs_due
+SELECT sequence, needs_preconditions, lock_name FROM jobs INDEXED BY jobs_due
 WHERE state = 'PENDING' AND wait_reason IN ('scheduled', 'backoff') AND run_at_us <= :now_us
 ORDER BY run_at_us LIMIT :limit;
 
@@ -24,18 +24,15 @@ UPDATE jobs SET wait_reason = :wait_reason, wait_detail = :wait_detail, run_at_u
 WHERE sequence = :sequence AND state = 'PENDING';
 
 -- name: claim
--- The claim: one statement takes the head of a lane's queue and makes it RUNNING, so that no job can
--- be out of the queue without being somebody's. INDEXED BY makes a planner that would scan an error.
+-- The claim: one statement makes the chosen heads of the queue RUNNING, so that no job can be out of
+-- the queue without being somebody's. Chosen in the same transaction; the condition stands here too.
 -- The payload comes along, because each further statement costs the thread its turn; a trigger writes
--- the event.
-UPDATE jobs SET state = 'RUNNING', wait_reason = NULL, wait_detail = NULL, run_at_us = NULL,
-    attempt = attempt + 1, owner = :owner, lease_until_ns = :lease_until_ns,
+-- the event. NOT INDEXED: by primary key, whatever the planner thinks of the condition.
+UPDATE jobs NOT INDEXED SET state = 'RUNNING', wait_reason = NULL, wait_detail = NULL,
+    run_at_us = NULL, attempt = attempt + 1, owner = :owner, lease_until_ns = :lease_until_ns,
     started_at_us = :now_us, progress_json = NULL
-WHERE sequence IN (
-    SELECT sequence FROM jobs INDEXED BY jobs_ready
-    WHERE state = 'PENDING' AND wait_reason = 'queued' AND lane = :lane
-    ORDER BY priority DESC, sequence LIMIT :limit
-)
+WHERE sequence IN (SELECT value FROM json_each(:chosen_json))
+      AND state = 'PENDING' AND wait_reason = 'queued'
 RETURNING {job}, waiting_since_us,
     (SELECT input_json FROM payloads WHERE payloads.sequence = jobs.sequence),
     (SELECT terms_json FROM payloads WHERE payloads.sequence = jobs.sequence);

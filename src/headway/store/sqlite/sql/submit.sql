@@ -1,16 +1,17 @@
 -- name: insert_job
 -- The row is the queue: once this is committed the job cannot be lost. A job with a concurrency key
--- enters as `locked`; `admit` then moves it to its key's head if it belongs there. A trigger writes
--- the event.
+-- enters as `locked`; `admit` then moves it to its lock's head if it belongs there. Triggers write the
+-- event and count it. The version of the limits comes along, to spare a statement.
 INSERT INTO jobs (
     id, operation, lane, workspace, created_by, state, wait_reason, wait_detail, waiting_since_us,
-    run_at_us, needs_preconditions, priority, concurrency_key, timeout_s, labels_json, retry_of,
-    idempotency_key, created_at_us, kept_bytes
+    run_at_us, needs_preconditions, priority, concurrency_key, lock_name, timeout_s, labels_json,
+    retry_of, idempotency_key, created_at_us, kept_bytes
 ) VALUES (
     :id, :operation, :lane, :workspace, :created_by, 'PENDING', :wait_reason, :wait_detail, :now_us,
-    :run_at_us, :needs_preconditions, :priority, :concurrency_key, :timeout_s, :labels_json,
-    :retry_of, :idempotency_key, :now_us, :kept_bytes
-) RETURNING {job};
+    :run_at_us, :needs_preconditions, :priority, :concurrency_key,
+    coalesce((SELECT lock_name FROM lock_members WHERE member = :concurrency_key), :concurrency_key),
+    :timeout_s, :labels_json, :retry_of, :idempotency_key, :now_us, :kept_bytes
+) RETURNING {job}, (SELECT version FROM limits_version);
 
 -- name: insert_payload
 -- Apart from the job's row, so that a claim or a renewal does not rewrite the input.
