@@ -32,6 +32,6 @@ def test_being_told_to_stop_while_starting_is_no_error(command: str, tmp_path: P
         os.kill(worker, signal.SIGSTOP)
         starting.terminate()
         os.kill(worker, signal.SIGCONT)
-        output, errors = starting.communicate(timeout=60)
+        _, errors = starting.communicate(timeout=60)
     assert starting.returncode == 0, errors
     assert "Error" not in errors

@@ -246,7 +246,8 @@ class AttemptRun:
         self._services.doorbell.ring(job_topic(self.claimed.job.id))
 
     def _end(self, result: AttemptResult) -> AttemptEnd:
-        draining = self._stop is Stop.DRAIN
+        # Whatever stopped it: nobody asked for its cancel, so it is given back.
+        draining = self._stop is not Stop.CANCEL
         end = self._services.decider.decide(self.claimed, result.ending, draining)
         if isinstance(end, Finish) and end.result is not None and not self._keeps_result():
             end = msgspec.structs.replace(end, result=None)

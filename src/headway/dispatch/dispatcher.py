@@ -58,6 +58,8 @@ class Dispatcher:
         self._tasks: set[asyncio.Task[None]] = set()
         self._idle = asyncio.Event()
         self._idle.set()
+        self._claim_asked = False
+        self._give_back_grace_s: float | None = None
         bell = services.doorbell.listen
         self._claiming = Loop("claiming", self._claim, _POLL_S, bell(WORK))
         self._cancelling = Loop("cancelling", self._cancel, _POLL_S, bell(CANCEL))
@@ -94,6 +96,7 @@ class Dispatcher:
             grace_s: For those that did not, between SIGTERM and SIGKILL.
         """
         self._claiming.stop()
+        self._give_back_grace_s = grace_s
         if await self._wait_idle(limit_s):
             return
         for run in list(self._runs.values()):
@@ -121,14 +124,29 @@ class Dispatcher:
         }
         if not wanted:
             return None  # a slot that frees wakes this loop
-        settings = self._settings
-        claimed = await self._services.store.claim(settings.owner, wanted, settings.lease_s)
+        claimed = await self._claimed(wanted)
         for each in claimed:
             self._begin(each)
         self._forget_admitted(wanted, claimed)
         if len(claimed) == sum(wanted.values()):
             return None
         return await self._seconds_to_next_timer()
+
+    async def _claimed(self, wanted: Mapping[str, int]) -> list[ClaimedJob]:
+        """What the store gives; a drain waits for its answer, or jobs would come behind it."""
+        settings = self._settings
+        self._claim_asked = True
+        self._idle.clear()
+        try:
+            return await self._services.store.claim(settings.owner, wanted, settings.lease_s)
+        finally:
+            self._claim_asked = False
+            # What was claimed begins before anybody who waits for this wakes.
+            asyncio.get_running_loop().call_soon(self._tell_idle)
+
+    def _tell_idle(self) -> None:
+        if not self._runs and not self._claim_asked:
+            self._idle.set()
 
     def _forget_admitted(self, wanted: Mapping[str, int], claimed: list[ClaimedJob]) -> None:
         got = Counter(each.job.lane for each in claimed)
@@ -165,6 +183,9 @@ class Dispatcher:
         task = asyncio.create_task(run.run(), name=f"job-{claimed.job.id}")
         self._tasks.add(task)
         task.add_done_callback(lambda done: self._ended(claimed.claim, done))
+        if self._give_back_grace_s is not None:
+            # The answer to a claim that was asked for before the drain began.
+            run.stop(Stop.DRAIN, self._give_back_grace_s)
 
     def _slot_free(self, lane: Lane) -> None:
         self._lanes[lane].give_back()
@@ -173,8 +194,7 @@ class Dispatcher:
     def _ended(self, claim: Claim, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         self._runs.pop(claim, None)
-        if not self._runs:
-            self._idle.set()
+        self._tell_idle()
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("job %s: its end could not be stored", claim.job_id, exc_info=error)
 
