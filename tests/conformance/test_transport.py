@@ -523,7 +523,7 @@ async def test_cancelling_keeps_what_was_read_and_closes_the_connection(
         came.set()
         return True
 
-    exchange = Exchange(watch)
+    exchange = Exchange(watch=watch)
     limits = Timeouts(first_token_s=10, total_s=10)
     task = asyncio.ensure_future(transport.exchange(ASK, exchange, limits))
     await asyncio.wait_for(came.wait(), 5)

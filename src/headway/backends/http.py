@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headway.backends.backend import Answer, Call, Message, Progress, TargetInfo
+from headway.backends.direct import DirectPath
 from headway.backends.endpoint import Endpoint, with_headers
 from headway.backends.failures import failure_of, reply_failure
 from headway.backends.http_progress import carry_over, fail_at_now
@@ -16,6 +17,7 @@ from headway.backends.template import BodyTemplate
 from headway.core.errors import InputError, TargetError
 from headway.records.record import Failure
 from headway.wire.exchange import Exchange, Timeouts, WireRequest
+from headway.wire.fast import FastTransport
 from headway.wire.head import check_head
 from headway.wire.sse import add_to_last_read, split_reads
 
@@ -35,6 +37,7 @@ class HttpBackend:
         self._template = BodyTemplate(spec.body) if spec.body is not None else None
         if self._template is None:
             self._headers.pop("Content-Type", None)
+        self._question = WireRequest(self._method, self._path, self._headers)
 
     async def startup(self) -> None:
         check_head(self._method, self._path, self._headers)
@@ -59,16 +62,39 @@ class HttpBackend:
 
     async def resolve(self, call: Call, history: tuple[Message, ...], progress: Progress) -> Answer:
         try:
-            body = self._template.fill(_values(call)) if self._template is not None else b""
+            body = self.body(call, history)
         except InputError as error:
             return Answer(failure=Failure(category="backend", message=str(error)))
-        exchange = Exchange(self._make_watch())
-        request = WireRequest(self._method, self._path, self._headers, body)
+        exchange = self.new_exchange()
+        question = self._question
+        request = WireRequest(question.method, question.path, question.headers, body)
+        answer = Answer()
         try:
             await self._endpoint.transport.exchange(request, exchange, self._endpoint.timeouts)
         finally:
-            carry_over(exchange, progress)
-            failure = self._read(exchange, progress)
+            answer = self.read(exchange, progress)
+        return answer
+
+    @property
+    def direct(self) -> DirectPath | None:
+        """The way without coroutines, where the transport has it."""
+        transport = self._endpoint.transport
+        if not isinstance(transport, FastTransport):
+            return None
+        return DirectPath(self, transport, self._question, self._endpoint.timeouts)
+
+    def new_exchange(self) -> Exchange:
+        """An exchange for one request."""
+        return Exchange(watch=self._make_watch())
+
+    def body(self, call: Call, history: tuple[Message, ...]) -> bytes:
+        """The template, filled in; raises InputError when a place has no value."""
+        return b"" if self._template is None else self._template.fill(_values(call))
+
+    def read(self, exchange: Exchange, progress: Progress) -> Answer:
+        """What came back, whole or not."""
+        carry_over(exchange, progress)
+        failure = self._read(exchange, progress)
         if failure is not None:
             fail_at_now(progress)
             return Answer(failure=failure)

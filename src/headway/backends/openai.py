@@ -8,7 +8,9 @@ from typing import Any
 import msgspec
 
 from headway.backends.backend import Answer, Call, Message, Progress, TargetInfo
-from headway.backends.dialect import Dialect, DialectReply, ReplySummary
+from headway.backends.bodies import PromptBodies
+from headway.backends.dialect import Dialect, ReplySummary
+from headway.backends.direct import DirectPath
 from headway.backends.discovery import discover
 from headway.backends.endpoint import Endpoint
 from headway.backends.failures import error_text, failure_of, reply_failure
@@ -17,6 +19,7 @@ from headway.backends.spec import OpenAIBackendSpec
 from headway.backends.stream import FirstTokenWatch, measure
 from headway.records.record import MAX_BODY_CHARS, Failure
 from headway.wire.exchange import Exchange, WireRequest
+from headway.wire.fast import FastTransport
 from headway.wire.sse import SseSplitter
 
 _encode = msgspec.json.Encoder().encode
@@ -38,7 +41,9 @@ class OpenAIBackend:
         self._spec = spec
         self._dialect = dialect
         self._endpoint = endpoint
-        self._path = endpoint.api_path + dialect.path
+        path = endpoint.api_path + dialect.path
+        self._question = WireRequest("POST", path, endpoint.headers)
+        self._has_watch = endpoint.timeouts.first_token_s is not None and spec.stream
         self._take_model(model)
 
     async def startup(self) -> None:
@@ -50,25 +55,52 @@ class OpenAIBackend:
         return info
 
     async def resolve(self, call: Call, history: tuple[Message, ...], progress: Progress) -> Answer:
-        endpoint = self._endpoint
-        exchange = Exchange(self._make_watch())
-        request = WireRequest("POST", self._path, endpoint.headers, self.render(call, history))
+        exchange = self.new_exchange()
+        question = self._question
+        request = WireRequest(
+            question.method, question.path, question.headers, self.body(call, history)
+        )
+        answer = Answer()
         try:
-            await endpoint.transport.exchange(request, exchange, endpoint.timeouts)
+            await self._endpoint.transport.exchange(request, exchange, self._endpoint.timeouts)
         finally:
             # Also when this is cancelled: what had come by then is kept (trap 35).
-            carry_over(exchange, progress)
-            summary, failure = self._read(exchange, progress)
+            answer = self.read(exchange, progress)
+        return answer
+
+    async def shutdown(self) -> None:
+        await self._endpoint.shutdown()
+
+    @property
+    def direct(self) -> DirectPath | None:
+        """The way without coroutines, where the transport has it."""
+        transport = self._endpoint.transport
+        if not isinstance(transport, FastTransport):
+            return None
+        return DirectPath(self, transport, self._question, self._endpoint.timeouts)
+
+    def new_exchange(self) -> Exchange:
+        """An exchange for one request."""
+        return Exchange(watch=self._make_watch()) if self._has_watch else Exchange()
+
+    def read(self, exchange: Exchange, progress: Progress) -> Answer:
+        """What came back, whole or not."""
+        carry_over(exchange, progress)
+        summary, failure = self._read(exchange, progress)
         if failure is not None:
             fail_at_now(progress)
             return Answer(failure=failure)
         return Answer(message=summary.message)
 
-    async def shutdown(self) -> None:
-        await self._endpoint.shutdown()
-
-    def render(self, call: Call, history: tuple[Message, ...]) -> bytes:
+    def body(self, call: Call, history: tuple[Message, ...]) -> bytes:
         """The body of a request: what was asked for and nothing else (trap 49)."""
+        if call.prompt is not None and not (history or call.messages or call.body):
+            body = self._prompt_bodies.body(call)
+            if body is not None:
+                return body
+        return self._render(call, history)
+
+    def _render(self, call: Call, history: tuple[Message, ...] = ()) -> bytes:
         fields = self._dialect.question(call, history)
         tokens_field = self._dialect.output_tokens_field
         if call.output_tokens is not None and tokens_field is not None:
@@ -82,6 +114,7 @@ class OpenAIBackend:
     def _take_model(self, model: str | None) -> None:
         self._model = model
         self._fields = self._fixed_fields()
+        self._prompt_bodies = PromptBodies(self._render)
         self._prefix = _encode(self._fields)[:-1] + b"," if self._fields else b""
 
     def _fixed_fields(self) -> dict[str, Any]:
@@ -94,9 +127,7 @@ class OpenAIBackend:
                 fields["stream_options"] = {"include_usage": True}
         return fields
 
-    def _make_watch(self) -> Callable[[int, bytes], bool] | None:
-        if self._endpoint.timeouts.first_token_s is None or not self._spec.stream:
-            return None
+    def _make_watch(self) -> Callable[[int, bytes], bool]:
         return FirstTokenWatch(self._carries_token)
 
     def _carries_token(self, data: bytes) -> bool:
@@ -104,17 +135,20 @@ class OpenAIBackend:
         return event is not None and self._dialect.new_reply().add([event])[0] > 0
 
     def _read(self, exchange: Exchange, progress: Progress) -> tuple[ReplySummary, Failure | None]:
-        redactor = self._endpoint.redactor
-        failure = failure_of(exchange, redactor)
-        if exchange.status is None or exchange.status >= 300 or not exchange.reads:
-            if failure is None:
-                failure = reply_failure("protocol", "the reply is empty", exchange, redactor)
-            return ReplySummary(), failure
-        reply = self._dialect.new_reply()
-        complaint = self._read_body(exchange, reply, progress)
-        summary = reply.summary()
+        reads, status = exchange.reads, exchange.status
+        failure = None
+        if exchange.failure is not None or status is None or status >= 300 or not reads:
+            redactor = self._endpoint.redactor
+            failure = failure_of(exchange, redactor)
+            if status is None or status >= 300 or not reads:
+                if failure is None:
+                    failure = reply_failure("protocol", "the reply is empty", exchange, redactor)
+                return ReplySummary(), failure
+        summary, complaint = self._read_body(exchange, progress)
         fill(summary, progress)
-        if failure is None:
+        if failure is None and (
+            complaint is not None or summary.error is not None or summary.finish_reason is None
+        ):
             failure = self._failure_inside(exchange, summary, complaint)
         return summary, failure
 
@@ -137,26 +171,39 @@ class OpenAIBackend:
             return reply_failure("protocol", complaint, exchange, redactor)
         return None
 
-    def _read_body(self, exchange: Exchange, reply: DialectReply, progress: Progress) -> str | None:
-        """Take in the body; what is wrong with it, if anything."""
-        start = exchange.reads[0][1][:64].lstrip()
+    def _read_body(self, exchange: Exchange, progress: Progress) -> tuple[ReplySummary, str | None]:
+        """What the body says, and what is wrong with it, if anything."""
+        start = exchange.reads[0][1]
         # Told by its first byte: no server-sent event begins with a brace, every JSON reply does,
         # and servers that ignore `stream` or report an error answer with JSON.
+        if not start.startswith((b"{", b"data")):
+            start = start[:64].lstrip()
         if start.startswith(b"{"):
-            event = self._dialect.decoder.decode_one(exchange.body)
-            if event is None or not self._dialect.is_reply(event):
-                return "the reply is not JSON of the OpenAI API"
-            reply.add([event])
-            return None
+            return self._read_whole(exchange.body)
         if start.startswith(b"<"):
-            return "the reply is an HTML page, not one of the OpenAI API"
-        groups, is_malformed = self._dialect.decoder.decode(
-            exchange.reads, exchange.done_ns is not None
-        )
+            return ReplySummary(), "the reply is an HTML page, not one of the OpenAI API"
+        dialect = self._dialect
+        groups, is_malformed = dialect.decoder.decode(exchange.reads, exchange.done_ns is not None)
+        reply = dialect.new_reply()
         measure(groups, reply, progress)
+        complaint = None
         if is_malformed:
-            return "an event of the stream is not JSON of the OpenAI API"
-        return None if groups else "the reply holds no event of the OpenAI API"
+            complaint = "an event of the stream is not JSON of the OpenAI API"
+        elif not groups:
+            complaint = "the reply holds no event of the OpenAI API"
+        return reply.summary(), complaint
+
+    def _read_whole(self, body: bytes) -> tuple[ReplySummary, str | None]:
+        dialect = self._dialect
+        event = dialect.decoder.decode_one(body)
+        if event is None or not dialect.is_reply(event):
+            return ReplySummary(), "the reply is not JSON of the OpenAI API"
+        summary = dialect.plain_summary(event)
+        if summary is None:
+            reply = dialect.new_reply()
+            reply.add([event])
+            summary = reply.summary()
+        return summary, None
 
 
 def stray_error(body: bytes) -> str | None:
@@ -179,7 +226,8 @@ def fill(summary: ReplySummary, progress: Progress) -> None:
     usage = summary.usage
     if usage is not None:
         progress.input_tokens = usage.sent
-        progress.cached_tokens = usage.cached
+        if usage.prompt_tokens_details is not None or usage.input_tokens_details is not None:
+            progress.cached_tokens = usage.cached
         progress.output_tokens = usage.generated
     if progress.output_tokens is not None:
         progress.output_tokens_source = "usage"

@@ -33,6 +33,24 @@ class ChatDialect:
     def new_reply(self) -> ChatReply:
         return ChatReply()
 
+    def plain_summary(self, event: ChatEvent) -> ReplySummary | None:
+        choices = event.choices
+        if event.error is not None or not choices or len(choices) > 1:
+            return None
+        choice = choices[0]
+        message = choice.message
+        if message is None or choice.delta is not None or choice.index:
+            return None
+        text = message.content
+        if not isinstance(text, str) or _uses_other_channels(message):
+            return None
+        return ReplySummary(
+            text=text,
+            message=Message("assistant", text),
+            usage=event.usage,
+            finish_reason=choice.finish_reason,
+        )
+
 
 def as_field(message: Message) -> dict[str, Any]:
     """A message as the API takes it."""

@@ -35,6 +35,9 @@ class CompletionsDialect:
     def new_reply(self) -> CompletionReply:
         return CompletionReply()
 
+    def plain_summary(self, event: CompletionEvent) -> ReplySummary | None:
+        return None
+
 
 def _plain_text(event: CompletionEvent) -> str | None:
     """The text of an event that carries nothing else."""

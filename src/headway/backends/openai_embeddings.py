@@ -31,6 +31,9 @@ class EmbeddingsDialect:
     def new_reply(self) -> VectorReply:
         return VectorReply()
 
+    def plain_summary(self, event: EmbeddingReply) -> ReplySummary | None:
+        return None
+
 
 class VectorReply:
     """Collects the one event that a whole reply is."""

@@ -51,6 +51,9 @@ class ResponsesDialect:
     def new_reply(self) -> ResponsesReply:
         return ResponsesReply()
 
+    def plain_summary(self, event: ResponseEvent) -> ReplySummary | None:
+        return None
+
 
 class ResponsesReply:
     """Collects a response, streamed or whole."""

@@ -17,6 +17,7 @@ from headway.core.errors import InternalError
 from headway.load.conversation import TurnRun
 from headway.load.messages import RequestState, RequestUpdate
 from headway.records.record import MAX_BODY_CHARS, Failure, RequestRecord, Status
+from headway.wire.exchange import Exchange
 
 
 class StageFrame:
@@ -37,11 +38,13 @@ class StageFrame:
 class Request:
     """One request from the moment it was handed out."""
 
-    __slots__ = ("_frame", "_told", "is_ended", "progress", "turn")
+    __slots__ = ("_frame", "_told", "exchange", "is_ended", "progress", "turn")
 
     def __init__(self, turn: TurnRun, frame: StageFrame) -> None:
         self.turn = turn
         self.progress = Progress()
+        self.exchange: Exchange | None = None
+        """What carries it, when no coroutine does."""
         self.is_ended = False
         self._frame = frame
         self._told = 0
@@ -55,20 +58,19 @@ class Request:
         if self.is_ended:
             raise InternalError("a request was ended twice")
         self.is_ended = True
+        turn = self.turn
         record = self._frame.new_record()
-        record.index = self.turn.conversation.index
-        record.turn = self.turn.number
+        record.index = turn.conversation.index
+        record.turn = turn.number
         record.status = status
-        record.asked_output_tokens = self.turn.call.output_tokens
+        record.asked_output_tokens = turn.call.output_tokens
         record.failure = failure
-        self._fill_times(record, now_ns)
-        self._fill_content(record)
+        self._fill(record, now_ns)
         return record
 
-    # Attributes are set one by one on a copy: this runs for every request, and the constructor
-    # with its 28 keywords took 3.3 us where this takes 1.6.
-
-    def _fill_times(self, record: RequestRecord, now_ns: int) -> None:
+    # Attributes are set one by one on a copy, and in one go: this runs for every request. The
+    # constructor with its 28 keywords took 3.3 us where this takes 1.6.
+    def _fill(self, record: RequestRecord, now_ns: int) -> None:
         progress, start_ns = self.progress, self._frame.start_ns
         record.due_ns = self.turn.due_ns - start_ns
         record.pool_wait_ns = progress.pool_wait_ns
@@ -87,9 +89,6 @@ class Request:
             record.first_content_ns = progress.first_content_ns - start_ns
         if progress.last_token_ns is not None:
             record.last_token_ns = progress.last_token_ns - start_ns
-
-    def _fill_content(self, record: RequestRecord) -> None:
-        progress = self.progress
         record.chunks = progress.chunks
         record.gaps_ns = progress.gaps_ns
         record.input_tokens = progress.input_tokens

@@ -1,24 +1,31 @@
-"""The slots of a worker: reusable tasks, each carrying one request at a time.
+"""The slots of a worker: how many requests are in flight, and what carries each of them.
 
-A slot that ends a request takes the next one at once, without going back to the event loop. A slot
-with nothing to do sleeps until `dispatch` hands it a request: when one falls due, when a later
-turn becomes ready, when the parent sent more work. Nothing polls.
+Where the backend offers a direct path and a connection is at hand, a request is a call to send it
+and a call when it has ended. Everything else is carried by reusable tasks: one that ends a request
+takes the next at once, without going back to the event loop; one with nothing to do sleeps until
+`dispatch` hands it a request: when one falls due, when a later turn becomes ready, when the
+parent sent more work. Nothing polls.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any
 
 from headway.backends.backend import Answer, Backend
+from headway.backends.direct import direct_path_of
 from headway.core.clock import Clock
 from headway.load.conversation import TurnRun
+from headway.load.direct import DirectRequests
 from headway.load.lifecycle import Request, StageFrame
 from headway.load.pacing import open_alarm
 from headway.load.reporter import Reporter
 from headway.load.work import WorkQueue
 from headway.records.record import MAX_BODY_CHARS, Failure, Status
+from headway.wire.exchange import Exchange
 
 _YIELD_EVERY = 32
 """A backend that never waits would otherwise keep the event loop from timers and messages."""
@@ -54,10 +61,14 @@ class Slots:
         self._frame = frame
         self._now_ns = clock.monotonic_ns
         self._loop = asyncio.get_running_loop()
-        self._alarm = open_alarm(self.dispatch, clock)
+        self._alarm = open_alarm(self._rang, clock)
         self._armed_ns: int | None = None
         self._idle: list[asyncio.Future[Request]] = []
         self._tasks: set[asyncio.Task[None]] = set()
+        path = direct_path_of(backend)
+        self._direct = None if path is None else DirectRequests(path, self._directly_ended)
+        self._waits_for_parent = False
+        self._prepares = False
         self._in_flight: set[Request] = set()
         self._limit: int | None = 0
         self._cancelling = False
@@ -82,16 +93,24 @@ class Slots:
         return not self._in_flight and self._queue.is_empty
 
     def dispatch(self) -> None:
-        """Hand what can be sent now to free slots; then sleep until something falls due."""
-        self._armed_ns = None
-        while self._has_free_slot():
+        """Send what can be sent now; then sleep until something falls due."""
+        if self._waits_for_parent or self._must_wait():
+            return
+        queue, in_flight, direct = self._queue, self._in_flight, self._direct
+        while self._limit is None or len(in_flight) < self._limit:
             now_ns = self._now_ns()
-            turn = self._queue.take(now_ns)
+            turn = queue.take(now_ns)
             if turn is None:
                 self._arm(now_ns)
                 break
-            self._hand_over(Request(turn, self._frame))
-        self._loop.call_soon(self._prepare_next)
+            request = Request(turn, self._frame)
+            # In flight from here: until a task's next step nothing else knows of the request.
+            in_flight.add(request)
+            if direct is None or not direct.send(request):
+                self._hand_over(request)
+        if queue.can_prepare and not self._prepares:
+            self._prepares = True
+            self._loop.call_soon(self._prepare_next)
 
     def cancel_unsent(self, turns: Iterable[TurnRun]) -> None:
         """Record turns that will not be sent, and all that would have followed them."""
@@ -104,6 +123,7 @@ class Slots:
         """Cancel every request in flight; each is recorded with what it had."""
         self._cancelling = True
         self._limit = 0
+        self._cancel_direct()
         tasks = [task for task in self._tasks if not task.done()]
         for task in tasks:
             task.cancel()
@@ -119,6 +139,81 @@ class Slots:
         self._alarm.close()
         await self.cancel_in_flight()
 
+    # --- one request ---------------------------------------------------------------------------
+
+    def _directly_ended(self, requests: list[Request]) -> None:
+        """Send on first, then look at what came back, so that no slot waits for that."""
+        ended: list[Request] = []
+        frees_later = False
+        for request in requests:
+            if self._is_sent_again(request):
+                continue
+            ended.append(request)
+            if request.turn.is_last:
+                self._in_flight.discard(request)
+                self._queue.conversation_ended()
+            else:
+                frees_later = True  # Its slot is for its own next turn first (trap 31).
+        self.dispatch()
+        for request in ended:
+            self._read(request)
+        if frees_later:
+            self.dispatch()
+        self._tell_ended()
+
+    def _is_sent_again(self, request: Request) -> bool:
+        exchange, direct = request.exchange, self._direct
+        if exchange is None or direct is None or exchange.failure is None:
+            return False
+        if self._cancelling or not direct.must_be_finished(exchange):
+            return False
+        self._run(self._finish(request, direct, exchange))
+        return True
+
+    async def _finish(self, request: Request, direct: DirectRequests, exchange: Exchange) -> None:
+        """Send again what `_directly_ended` found to be worth it."""
+        try:
+            await direct.finish(exchange)
+        except asyncio.CancelledError:
+            if self._cancelling:
+                self._read_cancelled(request)
+            raise
+        if request.is_ended:
+            return  # Given up at the deadline of a cancellation.
+        if request.turn.is_last:
+            self._queue.conversation_ended()
+        self._read(request)
+        self.dispatch()
+        self._tell_ended()
+
+    def _read(self, request: Request) -> None:
+        direct, exchange = self._direct, request.exchange
+        assert direct is not None
+        assert exchange is not None
+        request.exchange = None  # They know each other, and would be left to the collector.
+        try:
+            answer = direct.read(exchange, request.progress)
+        except Exception as error:  # noqa: BLE001  whatever a backend raises is a record
+            answer = Answer(failure=_raised("backend", error))
+        self._record(request, "completed" if answer.failure is None else "errored", answer)
+
+    def _cancel_direct(self) -> None:
+        if self._direct is None:
+            return
+        self._direct.hand_over()
+        for request in list(self._in_flight):
+            if request.exchange is not None and self._direct.abandon(request.exchange):
+                self._read_cancelled(request)
+
+    def _read_cancelled(self, request: Request) -> None:
+        direct, exchange = self._direct, request.exchange
+        assert direct is not None
+        assert exchange is not None
+        request.exchange = None
+        with contextlib.suppress(Exception):  # What can be told of it is kept; it ends cancelled.
+            direct.read(exchange, request.progress)
+        self._end(request, "cancelled")
+
     # --- one slot ------------------------------------------------------------------------------
 
     async def _serve(self, request: Request) -> None:
@@ -133,14 +228,21 @@ class Slots:
             request = self._take() or await self._wait_idle()
 
     def _take(self) -> Request | None:
-        now_ns = self._now_ns()
-        turn = None if self._cancelling else self._queue.take(now_ns)
-        if turn is None:
-            self._arm(now_ns)
+        """The next request for a task; None when there is none, or none that needs a task."""
+        if self._cancelling:
             return None
-        request = Request(turn, self._frame)
-        self._in_flight.add(request)
-        return request
+        while True:
+            now_ns = self._now_ns()
+            turn = self._queue.take(now_ns)
+            if turn is None:
+                self._arm(now_ns)
+                return None
+            request = Request(turn, self._frame)
+            self._in_flight.add(request)
+            if self._direct is None or not self._direct.send(request):
+                return request
+            if self._limit is not None and len(self._in_flight) >= self._limit:
+                return None
 
     async def _wait_idle(self) -> Request:
         handed_over: asyncio.Future[Request] = self._loop.create_future()
@@ -167,6 +269,13 @@ class Slots:
     def _end(self, request: Request, status: Status, answer: Answer | None = None) -> None:
         if request.is_ended:
             return  # Given up at the deadline of a cancellation, and back after all.
+        if request.turn.is_last:
+            self._queue.conversation_ended()
+        self._record(request, status, answer)
+        self._tell_ended()
+
+    def _record(self, request: Request, status: Status, answer: Answer | None) -> None:
+        """Write the request down; the rest of its conversation goes on, or is over with it."""
         now_ns = request.progress.done_ns or self._now_ns()
         record = request.end(status, now_ns, None if answer is None else answer.failure)
         self._in_flight.discard(request)
@@ -174,13 +283,11 @@ class Slots:
         is_last = turn.is_last
         self._reporter.ended(request, record, is_last)
         if is_last:
-            self._queue.conversation_ended()
-        elif status == "completed" and answer is not None:
+            return
+        if status == "completed" and answer is not None:
             self._go_on(turn.conversation.turn_after(turn, answer, now_ns), now_ns)
         else:
             self._cancel_from(turn.conversation.turn_at(turn.number + 1, now_ns), now_ns)
-        if self.on_ended is not None:
-            self.on_ended()
 
     def _tell_ended(self) -> None:
         if self.on_ended is not None:
@@ -205,18 +312,35 @@ class Slots:
 
     # --- waking --------------------------------------------------------------------------------
 
-    def _has_free_slot(self) -> bool:
-        return bool(self._idle) or self._limit is None or len(self._tasks) < self._limit
+    def _rang(self) -> None:
+        self._armed_ns = None
+        self.dispatch()
+
+    def _must_wait(self) -> bool:
+        """Whether the parent reads too slowly; then sending goes on when it has caught up."""
+        if not self._reporter.must_wait or self._cancelling:
+            return False
+        self._waits_for_parent = True
+        self._run(self._wait_for_parent())
+        return True
+
+    async def _wait_for_parent(self) -> None:
+        try:
+            await self._reporter.wait_taken()
+        finally:
+            self._waits_for_parent = False
+        self.dispatch()
 
     def _hand_over(self, request: Request) -> None:
-        # In flight from here: until the slot's next step nothing else knows of the request.
-        self._in_flight.add(request)
         while self._idle:
             waiting = self._idle.pop()
             if not waiting.done():
                 waiting.set_result(request)
                 return
-        task = self._loop.create_task(self._serve(request))
+        self._run(self._serve(request))
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._slot_ended)
 
@@ -235,9 +359,11 @@ class Slots:
             self._alarm.set(due_ns)
 
     def _prepare_next(self) -> None:
+        self._prepares = False
         due_ns = self._queue.next_due_ns()
         far_away = due_ns is None or due_ns - self._now_ns() > _PREPARE_MARGIN_NS
         if far_away and self._queue.prepare_one(_PREPARE_AHEAD):
+            self._prepares = True
             self._loop.call_soon(self._prepare_next)
 
 

@@ -102,6 +102,11 @@ class WorkQueue:
             return arrival if due is None else due
         return min(due, arrival)
 
+    @property
+    def can_prepare(self) -> bool:
+        """Whether there are arrivals whose content `prepare_one` could make."""
+        return bool(self._arrivals)
+
     def prepare_one(self, limit: int) -> bool:
         """Make the content of one more arrival ahead of its due time.
 

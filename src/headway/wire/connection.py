@@ -1,7 +1,9 @@
 """One HTTP/1.1 connection to the target, carrying one exchange at a time.
 
 This is the hot path. What is done for each socket read: one timestamp, one call into the C parser,
-one `bytes.join`. Nothing is decoded here: who wants tokens reads `Exchange.reads` afterwards.
+one `bytes.join`; a reply whose head is known needs no parser at all (`reply_heads`). Nothing is
+decoded here: who wants tokens reads `Exchange.reads` afterwards. Nothing is awaited here: the end
+of an exchange is a call, which whoever sends by a coroutine turns into a future's result.
 """
 
 from __future__ import annotations
@@ -18,6 +20,9 @@ from headway.wire import texts
 from headway.wire.content_coding import Decompressor, make_decompressor
 from headway.wire.deadlines import Deadlines
 from headway.wire.exchange import Exchange, Timeouts, WireCategory, WireFailure
+from headway.wire.reply_heads import HEAD_END, ReplyHeads
+
+_HEAD_END_BYTES = len(HEAD_END)
 
 
 class Connection(asyncio.Protocol):
@@ -26,6 +31,8 @@ class Connection(asyncio.Protocol):
     Args:
         loop: The running event loop.
         max_body_bytes: Bound of a reply's body.
+        heads: What the connections of one transport have learned of its target's replies.
+        on_free: Called when an exchange has ended, before whoever sent it hears of it.
         on_lost: Called once, when the connection is gone for good.
     """
 
@@ -33,16 +40,21 @@ class Connection(asyncio.Protocol):
         self,
         loop: asyncio.AbstractEventLoop,
         max_body_bytes: int,
+        heads: ReplyHeads,
+        on_free: Callable[[Connection], None],
         on_lost: Callable[[Connection], None],
     ) -> None:
         self._loop = loop
         self._max_body_bytes = max_body_bytes
+        self._reply_heads = heads
+        self._known_heads = heads.known
+        self._on_free = on_free
         self._on_lost = on_lost
         self._transport: asyncio.Transport | None = None
         self._socket: socket.socket | None = None
         self._deadlines = Deadlines(loop, self._expire)
         self._exchange: Exchange | None = None
-        self._waiter: asyncio.Future[None] | None = None
+        self._on_end: Callable[[Exchange], None] = _ignore
         self._headers: dict[bytes, bytes] = {}
         self._pieces: list[bytes] = []
         # The parser looks these up once. Being methods of C types they cost no Python frame for
@@ -57,6 +69,7 @@ class Connection(asyncio.Protocol):
         self._keeps_alive = False
         self._decompressor: Decompressor | None = None
         self._watches = False
+        self._may_have_unsent = False
         self.is_closed = False
         """No further exchange can be sent on it."""
 
@@ -71,8 +84,13 @@ class Connection(asyncio.Protocol):
         self._socket = sock
 
     def send(
-        self, data: bytes, exchange: Exchange, total_deadline_ns: int, timeouts: Timeouts
-    ) -> asyncio.Future[None]:
+        self,
+        data: bytes,
+        exchange: Exchange,
+        total_deadline_ns: int,
+        timeouts: Timeouts,
+        on_end: Callable[[Exchange], None],
+    ) -> None:
         """Write a request.
 
         Args:
@@ -80,11 +98,10 @@ class Connection(asyncio.Protocol):
             exchange: Filled as the reply comes in.
             total_deadline_ns: When the whole exchange must be over, monotonic.
             timeouts: The other deadlines.
-
-        Returns:
-            Done when the exchange is, however it ended; it never holds an exception.
+            on_end: Called with the exchange when it is over, however it ended; never from within
+                this call, and never after `abandon`.
         """
-        self._waiter = waiter = self._loop.create_future()
+        self._on_end = on_end
         self._exchange = exchange
         self._is_head = data.startswith(b"HEAD ")
         self._had_interim = False
@@ -93,17 +110,22 @@ class Connection(asyncio.Protocol):
         exchange.sent_ns = sent_ns = monotonic_ns()
         self._deadlines.begin(sent_ns, total_deadline_ns, timeouts)
         self._write(data)
-        return waiter
 
     @property
     def is_reusable(self) -> bool:
         """Whether the exchange that just ended left it fit for another one."""
         return self._exchange is None and not self.is_closed
 
+    def abandon(self, exchange: Exchange) -> bool:
+        """Nobody waits for this exchange any more: close; False when it has ended already."""
+        if self._exchange is not exchange:
+            return False
+        self._on_end = _ignore
+        self._end(keeps_alive=False)
+        return True
+
     def abort(self) -> None:
-        """Close at once; an exchange under way ends with a failure unless it was cancelled."""
-        if self._waiter is None or self._waiter.done():
-            self._exchange = None
+        """Close at once; an exchange under way ends with a failure."""
         self._fail("disconnected", texts.SHUT_DOWN)
 
     # --- for the event loop ----------------------------------------------------------------------
@@ -120,8 +142,21 @@ class Connection(asyncio.Protocol):
             self._close()
             return
         deadlines = self._deadlines
-        if deadlines.last_read_ns is None:
+        is_first = deadlines.last_read_ns is None
+        if is_first:
             exchange.first_byte_ns = now_ns
+            end = data.find(HEAD_END) + _HEAD_END_BYTES
+            head = self._known_heads.get(data[:end])
+            if head is not None and head.length == len(data) - end and not self._is_head:
+                self._reply_heads.found()
+                exchange.status = head.status
+                exchange.raw_headers = head.fields
+                if head.length:
+                    exchange.body_bytes = head.length
+                    exchange.reads.append((now_ns, data[end:]))
+                exchange.done_ns = now_ns
+                self._end(keeps_alive=True)
+                return
             deadlines.first_read(now_ns)
         else:
             deadlines.last_read_ns = now_ns
@@ -137,6 +172,8 @@ class Connection(asyncio.Protocol):
             return
         if self._is_complete:
             exchange.done_ns = now_ns
+            if is_first and self._keeps_alive and self._reply_heads.is_learning:
+                self._learn(data, exchange)
             self._end(self._keeps_alive)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -185,7 +222,10 @@ class Connection(asyncio.Protocol):
         transport, sock = self._transport, self._socket
         assert transport is not None
         written = 0
-        if sock is not None and not transport.get_write_buffer_size():
+        if self._may_have_unsent:
+            # A target may answer before it has read all of a request.
+            self._may_have_unsent = transport.get_write_buffer_size() > 0
+        if sock is not None and not self._may_have_unsent:
             try:
                 written = sock.send(data)
             except BlockingIOError:
@@ -196,6 +236,7 @@ class Connection(asyncio.Protocol):
                 return
             if written == len(data):
                 return
+        self._may_have_unsent = True
         transport.write(data[written:])
 
     def _lose(self, exchange: Exchange | None, error: OSError) -> None:
@@ -228,6 +269,12 @@ class Connection(asyncio.Protocol):
                 self._deadlines.token_came()
         return True
 
+    def _learn(self, data: bytes, exchange: Exchange) -> None:
+        """Remember the head of a plain reply that came whole in its first read."""
+        if not self._had_interim and not self._is_head and self._decompressor is None:
+            assert exchange.status is not None
+            self._reply_heads.learn(data, exchange.status, exchange.raw_headers, exchange.body)
+
     def _ends_with_connection(self, exchange: Exchange) -> bool:
         """Whether the reply has no length of its own, so that the end of the connection is its."""
         if exchange.status is None or self._is_complete:
@@ -244,13 +291,13 @@ class Connection(asyncio.Protocol):
         self._end(keeps_alive=False)
 
     def _end(self, keeps_alive: bool) -> None:
-        self._exchange = None
+        exchange, self._exchange = self._exchange, None
         self._deadlines.end()
         if not keeps_alive:
             self._close()
-        waiter = self._waiter
-        if waiter is not None and not waiter.done():
-            waiter.set_result(None)
+        if exchange is not None:
+            self._on_free(self)
+            self._on_end(exchange)
 
     def _close(self) -> None:
         if self.is_closed:
@@ -260,6 +307,10 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             # Not close(): TLS would wait for the peer's goodbye, and nothing is left to write.
             self._transport.abort()
+
+
+def _ignore(exchange: Exchange) -> None:
+    """For exchanges that nobody waits for."""
 
 
 def _lost_text(error: Exception | None) -> str:

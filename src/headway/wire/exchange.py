@@ -8,7 +8,7 @@ dead peer) leaves everything that was known by then.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -44,7 +44,7 @@ class WireRequest(msgspec.Struct, frozen=True):
     body: bytes = b""
 
 
-class Exchange:
+class Exchange(msgspec.Struct, eq=False, kw_only=True):
     """What is known of one exchange so far. Times are monotonic nanoseconds.
 
     Attributes:
@@ -57,40 +57,28 @@ class Exchange:
         body_bytes: How many bytes `reads` holds.
         done_ns: When the reply's last byte was read; None when it never was.
         watch: Called with each read's (time, bytes) until it returns True: "the first token came".
+        owner: Of whoever asked by `FastTransport.begin`, to know whose it is.
+        carrier: The connection that it was begun on.
+        data: What was sent, where it may have to be sent again.
     """
 
-    __slots__ = (
-        "body_bytes",
-        "connect_ns",
-        "done_ns",
-        "failure",
-        "first_byte_ns",
-        "pool_wait_ns",
-        "raw_headers",
-        "reads",
-        "resent",
-        "reused",
-        "sent_ns",
-        "status",
-        "tls_ns",
-        "watch",
-    )
-
-    def __init__(self, watch: Callable[[int, bytes], bool] | None = None) -> None:
-        self.pool_wait_ns: int | None = None
-        self.connect_ns: int | None = None
-        self.tls_ns: int | None = None
-        self.sent_ns: int | None = None
-        self.first_byte_ns: int | None = None
-        self.done_ns: int | None = None
-        self.status: int | None = None
-        self.raw_headers: dict[bytes, bytes] = {}
-        self.reads: list[tuple[int, bytes]] = []
-        self.body_bytes = 0
-        self.reused = False
-        self.resent = False
-        self.failure: WireFailure | None = None
-        self.watch = watch
+    pool_wait_ns: int | None = None
+    connect_ns: int | None = None
+    tls_ns: int | None = None
+    sent_ns: int | None = None
+    first_byte_ns: int | None = None
+    done_ns: int | None = None
+    status: int | None = None
+    raw_headers: dict[bytes, bytes] = {}
+    reads: list[tuple[int, bytes]] = []
+    body_bytes: int = 0
+    reused: bool = False
+    resent: bool = False
+    failure: WireFailure | None = None
+    watch: Callable[[int, bytes], bool] | None = None
+    owner: Any = None
+    carrier: Any = None
+    data: bytes = b""
 
     @property
     def headers(self) -> dict[str, str]:

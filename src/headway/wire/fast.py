@@ -10,9 +10,10 @@ from headway.wire import texts
 from headway.wire.connection import Connection
 from headway.wire.connector import Connector
 from headway.wire.exchange import Exchange, Timeouts, WireFailure, WireRequest
-from headway.wire.head import HeadCache
+from headway.wire.head import HeadCache, RequestHead
 from headway.wire.options import TransportOptions
 from headway.wire.pool import ConnectionPool
+from headway.wire.reply_heads import ReplyHeads
 from headway.wire.tls import make_ssl_context
 
 _SHUTDOWN_S = 2.0
@@ -35,9 +36,10 @@ class FastTransport:
             raise ConfigError("the fast transport speaks to no proxy; use the aiohttp transport")
         context = make_ssl_context(options.tls) if options.origin.is_tls else None
         loop = asyncio.get_running_loop()
+        heads = ReplyHeads()
 
         def make_connection() -> Connection:
-            return Connection(loop, options.max_body_bytes, self._lost)
+            return Connection(loop, options.max_body_bytes, heads, self._pool.give_back, self._lost)
 
         self._connector = Connector(
             options.origin, context, make_connection, options.spread_addresses
@@ -56,8 +58,28 @@ class FastTransport:
                 return
             connection = opened
         await self._carry(connection, data, exchange, deadline_ns, timeouts)
-        if exchange.failure is not None and _may_be_sent_again(exchange):
-            await self._send_again(data, exchange, deadline_ns, timeouts)
+        if exchange.failure is not None and may_be_sent_again(exchange):
+            await self.send_again(data, exchange, deadline_ns, timeouts)
+
+    # --- for those who send without a coroutine ----------------------------------------------
+
+    def head(self, request: WireRequest) -> RequestHead:
+        """The head of `request`, to be sent with any body."""
+        return self._heads.head(request)
+
+    def take_idle(self) -> Connection | None:
+        """A connection at hand, to send one request on; None: `exchange` will open one.
+
+        When its exchange has ended it goes back by itself. One that failed and
+        `may_be_sent_again` is for `send_again`.
+        """
+        return self._pool.take_idle()
+
+    def give_back(self, connection: Connection) -> None:
+        """Nothing was sent on it after all."""
+        self._pool.give_back(connection)
+
+    # --- stopping ------------------------------------------------------------------------------
 
     async def shutdown(self) -> None:
         self._all_lost.clear()
@@ -76,16 +98,20 @@ class FastTransport:
         deadline_ns: int,
         timeouts: Timeouts,
     ) -> None:
-        try:
-            await connection.send(data, exchange, deadline_ns, timeouts)
-        except asyncio.CancelledError:
-            if not connection.is_reusable:
-                connection.abort()
-            raise
-        finally:
-            self._pool.give_back(connection)
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    async def _send_again(
+        def ended(_: Exchange) -> None:
+            if not waiter.done():
+                waiter.set_result(None)
+
+        connection.send(data, exchange, deadline_ns, timeouts, ended)
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            connection.abandon(exchange)
+            raise
+
+    async def send_again(
         self, data: bytes, exchange: Exchange, deadline_ns: int, timeouts: Timeouts
     ) -> None:
         """Once more on a connection of its own: another idle one may be as dead as the first."""
@@ -142,7 +168,7 @@ class FastTransport:
             self._all_lost.set()
 
 
-def _may_be_sent_again(exchange: Exchange) -> bool:
+def may_be_sent_again(exchange: Exchange) -> bool:
     """A kept connection may have been closed by the target just as the request left.
 
     No byte of a reply came, so the target most likely never read it (RFC 9112 section 9.3.1); a

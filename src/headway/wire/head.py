@@ -35,6 +35,22 @@ def check_head(method: str, path: str, headers: Mapping[str, str]) -> None:
             raise ConfigError(f"header {name} is set by the transport and cannot be given")
 
 
+class RequestHead:
+    """All of a request but its length and its body."""
+
+    __slots__ = ("_is_bodiless", "_start")
+
+    def __init__(self, start: bytes, is_bodiless: bool) -> None:
+        self._start = start
+        self._is_bodiless = is_bodiless
+
+    def with_body(self, body: bytes) -> bytes:
+        """The bytes to write."""
+        if body or not self._is_bodiless:
+            return b"%bContent-Length: %d\r\n\r\n%b" % (self._start, len(body), body)
+        return self._start + b"\r\n"
+
+
 class HeadCache:
     """Renders whole requests; only Content-Length and the body differ between like ones.
 
@@ -44,7 +60,7 @@ class HeadCache:
 
     def __init__(self, host_header: str) -> None:
         self._host = host_header
-        self._heads: dict[tuple[str, str, int], tuple[Mapping[str, str], bytes]] = {}
+        self._heads: dict[tuple[str, str, int], tuple[Mapping[str, str], RequestHead]] = {}
 
     def render(self, request: WireRequest) -> bytes:
         """The bytes to write.
@@ -52,20 +68,19 @@ class HeadCache:
         Raises:
             ConfigError: the request cannot be written as HTTP/1.1.
         """
-        headers = request.headers
-        known = self._heads.get((request.method, request.path, id(headers)))
-        head = known[1] if known is not None else self._remember(request)
-        body = request.body
-        if body or request.method not in _BODILESS:
-            return b"%bContent-Length: %d\r\n\r\n%b" % (head, len(body), body)
-        return head + b"\r\n"
+        return self.head(request).with_body(request.body)
 
-    def _remember(self, request: WireRequest) -> bytes:
+    def head(self, request: WireRequest) -> RequestHead:
+        """The head of a request; raises as `render`."""
+        known = self._heads.get((request.method, request.path, id(request.headers)))
+        return known[1] if known is not None else self._remember(request)
+
+    def _remember(self, request: WireRequest) -> RequestHead:
         method, path, headers = request.method, request.path, request.headers
         check_head(method, path, headers)
         lines = [f"{method} {path} HTTP/1.1", f"Host: {self._host}"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
-        head = ("\r\n".join(lines) + "\r\n").encode("utf-8")
+        head = RequestHead(("\r\n".join(lines) + "\r\n").encode("utf-8"), method in _BODILESS)
         if len(self._heads) >= _MAX_CACHED:
             self._heads.clear()
         # The mapping is kept beside its head so that its id is not given to another one.

@@ -61,7 +61,7 @@ class ConnectionPool:
         """An exchange is over; hand its connection to the next, if it can carry another one."""
         if not connection.is_reusable:
             self.free_place()
-        elif not self._offer(connection):
+        elif not self._waiting or not self._offer(connection):
             self._idle.append(connection)
 
     def free_place(self) -> None:

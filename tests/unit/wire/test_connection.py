@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from headway.core.clock import NS_PER_S, monotonic_ns
 from headway.wire.connection import Connection
 from headway.wire.exchange import Exchange, Timeouts
+from headway.wire.reply_heads import ReplyHeads
 
 LIMITS = Timeouts(total_s=5)
 BODY = 'data: {"text":"żółć 😀"}\n\ndata: [DONE]\n\n'.encode()
@@ -32,19 +33,23 @@ def framed(kind: str) -> tuple[bytes, bytes]:
     return head + chunks + b"0\r\nX-Trailer: yes\r\n\r\n", BODY
 
 
-async def fed(pieces: list[bytes]) -> tuple[Exchange, bool]:
+async def fed(pieces: list[bytes], heads: ReplyHeads | None = None) -> tuple[Exchange, bool]:
     """The exchange after `pieces` were received on a real connection, and whether that is kept."""
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     loop = asyncio.get_running_loop()
     lost = asyncio.Event()
+    heads = heads or ReplyHeads()
     _, connection = await loop.create_connection(
-        lambda: Connection(loop, 1_000_000, lambda _: lost.set()), sock=ours
+        lambda: Connection(loop, 1_000_000, heads, lambda _: None, lambda _: lost.set()),
+        sock=ours,
     )
     exchange = Exchange()
-    done = connection.send(b"GET / HTTP/1.1\r\n\r\n", exchange, monotonic_ns() + NS_PER_S, LIMITS)
+    ended: list[Exchange] = []
+    deadline_ns = monotonic_ns() + NS_PER_S
+    connection.send(b"GET / HTTP/1.1\r\n\r\n", exchange, deadline_ns, LIMITS, ended.append)
     for piece in pieces:
-        if not done.done():
+        if not ended:
             connection.data_received(piece)
     is_kept = connection.is_reusable
     connection.abort()
@@ -87,3 +92,62 @@ async def test_one_read_has_one_time_whatever_it_holds() -> None:
     assert len(exchange.reads) == 1
     assert exchange.reads[0][1] == body
     assert exchange.first_byte_ns == exchange.reads[0][0] == exchange.done_ns
+
+
+PLAIN, _ = framed("length")
+
+
+async def test_a_head_seen_before_gives_the_same_exchange_without_the_parser() -> None:
+    heads = ReplyHeads()
+    by_parser, _ = await fed([PLAIN], heads)
+    assert len(heads.known) == 1
+    by_head, is_kept = await fed([PLAIN], heads)
+    assert is_kept
+    for name in ("status", "raw_headers", "body", "body_bytes", "failure"):
+        assert getattr(by_head, name) == getattr(by_parser, name), name
+    assert by_head.first_byte_ns == by_head.reads[0][0] == by_head.done_ns
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    kind=st.sampled_from(["length", "chunked", "gzip", "interim", "head only"]),
+    cuts=st.lists(st.integers(0, 400), max_size=4),
+    extra=st.sampled_from([b"", b"x", b"HTTP/1.1 200 OK\r\n\r\n"]),
+)
+def test_what_was_learned_changes_no_reply(kind: str, cuts: list[int], extra: bytes) -> None:
+    """Whole, cut anywhere, or with more behind it: as without any memory."""
+    raw = b"HTTP/1.1 204 No Content\r\n\r\n" if kind == "head only" else framed(kind)[0]
+    raw += extra
+    edges = [0, *sorted(min(cut, len(raw)) for cut in cuts), len(raw)]
+    pieces = [raw[a:b] for a, b in pairwise(edges) if a < b]
+
+    async def twice() -> tuple[tuple[Exchange, bool], tuple[Exchange, bool]]:
+        heads = ReplyHeads()
+        for one in ("length", "chunked", "gzip", "interim"):
+            await fed([framed(one)[0]], heads)
+        await fed([b"HTTP/1.1 204 No Content\r\n\r\n"], heads)
+        return await fed(pieces), await fed(pieces, heads)
+
+    (fresh, fresh_kept), (knowing, knowing_kept) = asyncio.run(twice())
+    assert knowing_kept == fresh_kept
+    for name in ("status", "raw_headers", "body", "body_bytes", "failure"):
+        assert getattr(knowing, name) == getattr(fresh, name), name
+
+
+async def test_only_plain_replies_are_learned() -> None:
+    """Chunks, codings, interim replies, and what ends its connection are left to the parser."""
+    closing = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"
+    for raw in (*(framed(kind)[0] for kind in ("chunked", "gzip", "interim")), closing):
+        heads = ReplyHeads()
+        exchange, _ = await fed([raw], heads)
+        assert exchange.done_ns is not None
+        assert not heads.known
+
+
+async def test_heads_that_never_come_again_are_no_longer_learned() -> None:
+    heads = ReplyHeads()
+    for number in range(400):
+        head = b"HTTP/1.1 200 OK\r\nX-Request-Id: %d\r\nContent-Length: 2\r\n\r\n" % number
+        heads.learn(head + b"ok", 200, {}, b"ok") if heads.is_learning else None
+        assert len(heads.known) <= 64
+    assert not heads.is_learning

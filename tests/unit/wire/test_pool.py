@@ -8,10 +8,12 @@ import pytest
 
 from headway.wire.connection import Connection
 from headway.wire.pool import ConnectionPool
+from headway.wire.reply_heads import ReplyHeads
 
 
 async def connection() -> Connection:
-    return Connection(asyncio.get_running_loop(), 1000, lambda _: None)
+    loop = asyncio.get_running_loop()
+    return Connection(loop, 1000, ReplyHeads(), lambda _: None, lambda _: None)
 
 
 async def test_the_last_connection_given_back_is_the_first_taken() -> None:
@@ -50,7 +52,7 @@ async def test_taking_and_giving_back_looks_at_one_connection_among_ten_thousand
     loop = asyncio.get_running_loop()
     pool = ConnectionPool(None)
     for _ in range(10_000):
-        pool.give_back(Watched(loop, 1000, lambda _: None))
+        pool.give_back(Watched(loop, 1000, ReplyHeads(), lambda _: None, lambda _: None))
     looked_at = 0
     for _ in range(100):
         taken = pool.take_idle()

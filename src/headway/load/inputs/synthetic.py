@@ -37,6 +37,9 @@ class SyntheticInputs:
         # request without a stream.
         self._turns = None if self._draws else self._draw_turns()
         self._same_lengths = None if self._draws or recipe.rows else self._draw_lengths(0)
+        self._same_words = 0
+        if self._same_lengths is not None:
+            self._same_words = self._vocabulary.words_for_request(self._same_lengths[0])
 
     def conversation(self, index: int) -> Conversation:
         key = self._keys[index]
@@ -55,7 +58,7 @@ class SyntheticInputs:
 
     def _first_turn(self, index: int, key: int) -> Turn:
         input_tokens, output_tokens = self._same_lengths or self._draw_lengths(key)
-        words = self._vocabulary.words_for_request(input_tokens)
+        words = self._same_words or self._vocabulary.words_for_request(input_tokens)
         opening = self._openings.words(index, words) if self._spec.unique_prefix else None
         prompt = self._pool.text(words, key, opening)
         if self._spec.prefix_tokens:

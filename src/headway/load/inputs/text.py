@@ -26,6 +26,7 @@ class Openings:
     def __init__(self, vocabulary: Vocabulary, key: int) -> None:
         self._leads = vocabulary.leads
         self._words = vocabulary.words
+        self._base = len(self._words)
         self._length = _opening_length(len(self._leads), len(self._words))
         self._size = len(self._leads) * len(self._words) ** (self._length - 1)
         self._step = _coprime_near(round(self._size * 0.6180339887), self._size)
@@ -36,12 +37,12 @@ class Openings:
         # Stepping by a number without a common factor visits every opening once before any
         # comes again; the golden ratio keeps neighbours far apart.
         rest = (number * self._step + self._offset) % self._size
-        rest, digit = divmod(rest, len(self._leads))
-        opening = [self._leads[digit]]
-        base = len(self._words)
+        leads, words, base = self._leads, self._words, self._base
+        opening = [leads[rest % len(leads)]]
+        rest //= len(leads)
         for _ in range(min(self._length, limit) - 1):
-            rest, digit = divmod(rest, base)
-            opening.append(self._words[digit])
+            opening.append(words[rest % base])
+            rest //= base
         return opening
 
 
@@ -67,6 +68,10 @@ class TextPool:
         if missing <= 0:
             return " ".join(parts[:words])
         start = (key >> 64) % _POOL_WORDS
+        end = start + missing
+        if end <= _POOL_WORDS:
+            starts = self._starts
+            return f"{' '.join(parts)} {self._text[starts[start] : starts[end] - 1]}"
         return " ".join([*parts, *self._slices(start, missing)])
 
     def _slices(self, start: int, words: int) -> list[str]:
