@@ -19,7 +19,7 @@ from headway.records.record import Note
 from headway.report.conditions import Condition, parse_conditions
 from headway.report.model import StageReport
 from headway.report.search import TOPIC
-from headway.report.verdict import MAX_RATE_SHARE
+from headway.report.verdict import MAX_RATE_SHARE, MIN_COMPLETED
 
 _BELOW_SYNCHRONOUS = 0.1
 """The lowest rate that is tried, as a share of what one request after another achieves: a target
@@ -29,6 +29,8 @@ _ABOVE_SATURATION = 1.5
 stage may not have filled it, and objectives are met beyond it by luck at most."""
 _MOST_LENGTHENED = 4
 """A stage at a low rate may take so many times its length to have requests enough."""
+_MARGIN = 1.2
+"""Requests asked for over those needed: two standard deviations of a Poisson count of 100."""
 _SPOILED = frozenset({"CLIENT_BOUND", "SCHEDULE_MISSED", "WORKER_LOST"})
 _SATURATION_SHARE = 1 / 3
 """Of a stage's length: the window in which saturation is looked for, 10 s at most."""
@@ -233,9 +235,9 @@ def judge(
 
 
 def _lengthened(seconds: float, rate: float, conditions: Sequence[Condition]) -> float:
-    """Long enough that the highest percentile lies between two requests, within reason."""
+    """Long enough for the verdict, and for a request beyond the highest percentile."""
     share = min((condition.tail_share for condition in conditions), default=1.0)
-    needed_s: float = 1 / share / rate
+    needed_s: float = _MARGIN * max(MIN_COMPLETED, 1 / share) / rate
     return min(max(seconds, needed_s), seconds * _MOST_LENGTHENED)
 
 

@@ -53,8 +53,8 @@ def page(report: Report) -> str:
 def report_body(report: Report) -> Markup:
     """All that the report says, for a page that has its style and its script."""
     return fragment(
-        _verdict(report),
         _search(report),
+        _verdict(report),
         _figures(report),
         _stages(report),
         sweep_charts(report),
