@@ -36,6 +36,7 @@ from headway.execution.attempt import (
 )
 from headway.execution.debug_log import close_logger, debug_logger
 from headway.execution.result_sink import ResultSink
+from headway.execution.temp_dirs import PREFIX as WORKER_PREFIX
 from headway.jobs import invocation
 from headway.jobs.artifacts import Artifact, ArtifactDir
 from headway.jobs.cancellation import cancelled_as_job_cancelled
@@ -313,6 +314,12 @@ class InlineSupervisor:
         self.clock = clock
         self.environment = environment or EnvironmentPolicy()
         self.busy = 0
+
+    def remove_stale(self) -> None:
+        """Remove the temp directories of attempts that died with their process (J12)."""
+        for path in self.state_dir.tmp.iterdir():
+            if not path.name.startswith(WORKER_PREFIX):
+                shutil.rmtree(path, ignore_errors=True)
 
     async def start(
         self, plan: AttemptPlan, observer: AttemptObserver | None = None

@@ -131,7 +131,11 @@ class InlineLane:
         return max(0, self._settings.limit - self._supervisor.busy)
 
     async def open(self) -> None:
-        """Begin to run jobs."""
+        """Remove what a server that was killed has left, and begin to run jobs.
+
+        Only one server at a time has the state directory.
+        """
+        await asyncio.to_thread(self._supervisor.remove_stale)
         self._output.open()
         self._running = asyncio.create_task(self._dispatcher.run(), name="headway-inline-lane")
 

@@ -340,3 +340,16 @@ async def test_a_lost_lease_stops_the_attempt_and_writes_nothing(
     assert lost.outcome is Outcome.WORKER_LOST
     await until(lambda: b"headway_leases_lost_total 1.0" in host.metrics.exposition())
     assert await jobs.get(job_id) == lost
+
+
+async def test_the_temp_directories_of_a_killed_server_are_removed(
+    host: LaneHost, registry: Registry, state_dir: StateDir
+) -> None:
+    """J12, after kill -9 of the API; those of workers are the workers' business."""
+    stale = state_dir.attempt_tmp("01abc", 1)
+    (stale / "deep").mkdir(parents=True)
+    (stale / "deep" / "scratch").write_text("x")
+    others = state_dir.tmp / "worker-1.2"
+    others.mkdir()
+    async with open_lane(host, registry):
+        assert list(state_dir.tmp.iterdir()) == [others]
