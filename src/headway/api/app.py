@@ -11,10 +11,9 @@ from prometheus_client import CollectorRegistry
 from headway import __version__
 from headway.api.artifact_routes import ArtifactRoutes
 from headway.api.body_limit import BodyLimit
+from headway.api.entrance import Entrance
 from headway.api.extension import Extension, ExtensionParts
-from headway.api.gate import Gate
 from headway.api.health_routes import HealthRoutes
-from headway.api.identity import Authenticator, SingleUser
 from headway.api.job_access import JobAccess
 from headway.api.job_feed import JobFeed
 from headway.api.job_routes import JobRoutes
@@ -55,12 +54,12 @@ class Collaborators:
 
     Attributes:
         inline: Runs light operations in this process.
+        entrance: Lets in who may come in.
         attempts_registry: Metrics of the store and the inline lane in this process.
         worker_metrics: The metrics of each worker that answers, as text, by the worker's name.
         not_ready: Why the server should be given no work; None when it should.
         extensions: Add routes of their own.
         hosts: The names under which the server answers.
-        authenticator: Finds out who asks.
     """
 
     registry: Registry
@@ -70,6 +69,7 @@ class Collaborators:
     live: LiveJobs
     feed: JobFeed
     inline: InlineLane
+    entrance: Entrance
     attempts_registry: CollectorRegistry
     metrics: ApiMetrics = field(default_factory=ApiMetrics)
     clock: Clock = field(default_factory=SystemClock)
@@ -79,7 +79,6 @@ class Collaborators:
     not_ready: Callable[[], NotReady | None] = _always_ready
     extensions: Sequence[Extension] = ()
     hosts: KnownHosts = field(default_factory=lambda: KnownHosts("127.0.0.1"))
-    authenticator: Authenticator = field(default_factory=SingleUser)
 
 
 def create_app(parts: Collaborators) -> FastAPI:
@@ -97,7 +96,7 @@ def create_app(parts: Collaborators) -> FastAPI:
     for router in _routers(parts):
         # Not include_router: it hides the routes, and the gate has to stand around each of them.
         app.router.routes.extend(router.routes)
-    Gate(parts.authenticator).guard(app.router.routes)
+    parts.entrance.gate.guard(app.router.routes)
     describe(app)
     app.add_middleware(BodyLimit, limit_bytes=parts.limits.body_bytes)
     app.add_middleware(RequestGuard, hosts=parts.hosts)
@@ -112,7 +111,9 @@ def _routers(parts: Collaborators) -> list[APIRouter]:
     submissions = Submissions(parts.registry, parts.environment)
     streams = LogStreams(parts.live, parts.clock, parts.limits)
     readiness = Readiness(parts.not_ready, StoreProbe(parts.store, parts.clock))
-    shared = ExtensionParts(access, submissions, parts.registry, parts.feed, parts.clock)
+    shared = ExtensionParts(
+        access, submissions, parts.registry, parts.feed, parts.clock, parts.entrance
+    )
     routes = (
         OperationRoutes(parts.registry, submissions, access),
         # Before the routes of a job, whose id `stream` would else be.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from fastapi import APIRouter
 
+from headway.api.entrance import Entrance
 from headway.api.job_access import JobAccess
 from headway.api.job_feed import JobFeed
 from headway.api.submission import Submissions
@@ -23,6 +24,7 @@ class ExtensionParts:
     registry: Registry
     feed: JobFeed
     clock: Clock
+    entrance: Entrance
 
 
 Extension = Callable[[ExtensionParts], APIRouter]

@@ -7,7 +7,7 @@ from typing import Annotated, Protocol
 from fastapi import Depends, Request
 from starlette.types import Scope
 
-from headway.access.identity import LOCAL, Identity
+from headway.access.identity import Identity
 
 SCOPE_KEY = "headway.identity"
 
@@ -23,13 +23,6 @@ class Authenticator(Protocol):
                 that it asks for. 429; too many wrong tokens came from its address.
         """
         ...
-
-
-class SingleUser:
-    """Everybody who can connect is the one local user; nothing the client sends changes that."""
-
-    async def identify(self, scope: Scope) -> Identity:
-        return LOCAL
 
 
 async def current_identity(request: Request) -> Identity:

@@ -17,9 +17,9 @@ def listening_socket(host: str, port: int) -> socket.socket:
     The port can be bound again at once after a server died with open connections (trap 19).
 
     Raises:
-        ConfigError: the host is not of this machine alone, or the port is taken.
+        ConfigError: the host is no address, or the port is taken.
     """
-    address = loopback_address(host)
+    address = address_of_host(host)
     family = socket.AF_INET6 if address.version == 6 else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -33,25 +33,20 @@ def listening_socket(host: str, port: int) -> socket.socket:
     return listening
 
 
-def loopback_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """The loopback address that `host` names.
+def address_of_host(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """The address that `host` names.
 
     Raises:
-        ConfigError: it is not one. Without tokens everybody who can connect may run code.
+        ConfigError: it names none.
     """
     name = "127.0.0.1" if host == "localhost" else host
     try:
-        address = ipaddress.ip_address(name)
+        return ipaddress.ip_address(name)
     except ValueError:
         raise ConfigError(
-            f"{host!r} is not an address; write --host 127.0.0.1, ::1 or localhost"
+            f"{host!r} is not an address; write --host 127.0.0.1, ::1, localhost, an address of"
+            " this machine, or 0.0.0.0 for all of them"
         ) from None
-    if not address.is_loopback:
-        raise ConfigError(
-            f"will not listen on {host}: without access tokens anybody who reaches it could run"
-            " jobs; use --host 127.0.0.1 and forward the port, for example with ssh -L"
-        )
-    return address
 
 
 def url_of(listening: socket.socket) -> str:

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from headway.api.exposure import check_exposure
 from headway.api.job_feed import JobFeed
 from headway.api.limits import Limits
 from headway.api.listening import listening_socket, url_of
@@ -37,6 +38,7 @@ from headway.store.sqlite.store import SqliteStore
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+    from headway.api.entrance import Entrance
     from headway.api.extension import Extension
 
 _LOG = logging.getLogger("headway.server")
@@ -86,6 +88,7 @@ class Server:
             asyncio.get_running_loop().add_signal_handler(number, self.stop)
         self._state_dir.create()
         with ServerLock(self._state_dir.server_lock) as lock:
+            await check_exposure(self._settings.host, self._state_dir, self._clock)
             listening = listening_socket(self._settings.host, self._settings.port)
             with contextlib.closing(listening):
                 lock.announce(url_of(listening))
@@ -107,7 +110,9 @@ class Server:
         await self._inline.open()
         live = LiveJobs(host.store, host.doorbell, self._clock, self._limits.backup_poll_s)
         feed = JobFeed(host.store, host.doorbell, self._limits.backup_poll_s)
-        app = self._app(host, registry, self._inline, live, feed)
+        entrance = self._entrance(host)
+        await parts.enter_async_context(_background(entrance.run()))
+        app = self._app(host, registry, self._inline, entrance, live, feed)
         await parts.enter_async_context(_answering(app, listening))
         parts.callback(live.stop)
         parts.callback(feed.stop)
@@ -132,11 +137,19 @@ class Server:
             environment=self._environment,
         )
 
+    def _entrance(self, host: LaneHost) -> Entrance:
+        # Imported here, as below: it loads the web framework.
+        from headway.api.entrance import Entrance
+
+        accounts = host.store.accounts
+        return Entrance(accounts, host.doorbell, self._clock, self._limits.heartbeat_s)
+
     def _app(
         self,
         host: LaneHost,
         registry: Registry,
         inline: InlineLane,
+        entrance: Entrance,
         live: LiveJobs,
         feed: JobFeed,
     ) -> FastAPI:
@@ -155,6 +168,7 @@ class Server:
             live=live,
             feed=feed,
             inline=inline,
+            entrance=entrance,
             attempts_registry=host.metrics.registry,
             metrics=metrics,
             clock=self._clock,

@@ -1,7 +1,8 @@
 """Doorbells only say "look now". Losing every ring costs latency, never a job.
 
 A topic is a word: `work` (something may be claimed), `cancel` (a running job is to stop),
-`job:<id>` (its state or progress changed), `log:<id>:<attempt>` (its log grew).
+`job:<id>` (its state or progress changed), `log:<id>:<attempt>` (its log grew), `access` (accounts
+were changed).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Protocol, Self
 
 WORK = "work"
 CANCEL = "cancel"
+ACCESS = "access"
 
 
 def job_topic(job_id: str) -> str:

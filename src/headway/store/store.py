@@ -13,6 +13,7 @@ from typing import Protocol
 
 from headway.core.failure import ErrorInfo
 from headway.core.states import Outcome
+from headway.store.accounts import AccountStore
 from headway.store.limits import QueueFull
 from headway.store.values import (
     Ambiguous,
@@ -42,6 +43,11 @@ from headway.store.values import (
 
 class Store(Protocol):
     """Durable jobs. All methods may raise `StoreUnavailable`; the same call may succeed later."""
+
+    @property
+    def accounts(self) -> AccountStore:
+        """Users, workspaces, tokens and the audit log, kept with the jobs."""
+        ...
 
     async def open(self) -> None:
         """Bring the schema up to date and connect."""

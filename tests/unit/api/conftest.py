@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from headway.api.app import Collaborators, create_app
+from headway.api.entrance import Entrance
 from headway.api.job_feed import JobFeed
 from headway.api.limits import Limits
 from headway.api.listening import listening_socket, url_of
@@ -45,6 +46,7 @@ class Api:
     doorbell: UnixDoorbell
     state_dir: StateDir
     live: LiveJobs
+    entrance: Entrance
 
     async def submit(self, operation: str = "train", **body: Any) -> str:
         answer = await self.http.post(f"/v1/operations/{operation}", json=body)
@@ -107,8 +109,19 @@ async def running_api(directory: Path, limits: Limits) -> AsyncIterator[Api]:
     host = LaneHost(store, doorbell, state_dir, metrics, clock, random.Random(2))
     inline = InlineLane(host, registry, InlineSettings(limit=2))
     await inline.open()
+    entrance = Entrance(store.accounts, doorbell, clock, limits.heartbeat_s)
+    watching = asyncio.create_task(entrance.run())
     parts = Collaborators(
-        registry, store, doorbell, state_dir, live, feed, inline, metrics.registry, limits=limits
+        registry,
+        store,
+        doorbell,
+        state_dir,
+        live,
+        feed,
+        inline,
+        entrance,
+        metrics.registry,
+        limits=limits,
     )
     listening = listening_socket("127.0.0.1", 0)
     url = url_of(listening)
@@ -116,9 +129,11 @@ async def running_api(directory: Path, limits: Limits) -> AsyncIterator[Api]:
         serving(create_app(parts), listening),
         httpx.AsyncClient(base_url=url, verify=False, timeout=60) as http,
     ):
-        yield Api(http, url, store, doorbell, state_dir, live)
+        yield Api(http, url, store, doorbell, state_dir, live, entrance)
         live.stop()
         feed.stop()
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)
     await inline.close()
     await doorbell.close()
     await store.close()
