@@ -34,6 +34,7 @@ _SUBCOMMANDS = {
     "demo": _Subcommand("headway.cli.demo:demo_command", "Sweep a simulated server, end to end."),
     "serve": _Subcommand("headway.cli.serve:serve_command", "Run the job server."),
     "worker": _Subcommand("headway.cli.worker:worker_command", "Run jobs for a server."),
+    "chaos": _Subcommand("headway.cli.chaos:chaos_command", "Hurt a job server; see nothing lost."),
     "submit": _Subcommand("headway.cli.submit:submit_command", "Submit a job."),
     "jobs": _Subcommand("headway.cli.jobs:jobs_group", "List, watch, cancel and retry jobs."),
 }
