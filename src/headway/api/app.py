@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from fastapi import APIRouter, FastAPI
 from prometheus_client import CollectorRegistry
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from headway import __version__
 from headway.api.artifact_routes import ArtifactRoutes
@@ -18,6 +19,7 @@ from headway.api.job_access import JobAccess
 from headway.api.job_feed import JobFeed
 from headway.api.job_routes import JobRoutes
 from headway.api.job_stream import JobStreamRoutes
+from headway.api.known_hosts import KnownHosts
 from headway.api.limits import Limits
 from headway.api.live import LiveJobs
 from headway.api.log_routes import LogRoutes
@@ -26,10 +28,12 @@ from headway.api.metrics import ApiMetrics, MetricsPage
 from headway.api.openapi import describe
 from headway.api.operation_routes import OperationRoutes
 from headway.api.problems import install_problem_handlers
+from headway.api.proxies import TrustedProxies
 from headway.api.readiness import NotReady, Readiness
-from headway.api.request_guard import KnownHosts, RequestGuard
+from headway.api.request_guard import RequestGuard
 from headway.api.request_log import RequestLog
 from headway.api.store_probe import StoreProbe
+from headway.api.stream_places import StreamPlaces
 from headway.api.submission import Submissions
 from headway.core.clock import Clock, SystemClock
 from headway.core.statedir import StateDir
@@ -60,6 +64,7 @@ class Collaborators:
         not_ready: Why the server should be given no work; None when it should.
         extensions: Add routes of their own.
         hosts: The names under which the server answers.
+        proxies: Whose word is taken for where a request came from.
     """
 
     registry: Registry
@@ -79,6 +84,7 @@ class Collaborators:
     not_ready: Callable[[], NotReady | None] = _always_ready
     extensions: Sequence[Extension] = ()
     hosts: KnownHosts = field(default_factory=lambda: KnownHosts("127.0.0.1"))
+    proxies: TrustedProxies = field(default_factory=TrustedProxies)
 
 
 def create_app(parts: Collaborators) -> FastAPI:
@@ -101,6 +107,8 @@ def create_app(parts: Collaborators) -> FastAPI:
     app.add_middleware(BodyLimit, limit_bytes=parts.limits.body_bytes)
     app.add_middleware(RequestGuard, hosts=parts.hosts)
     app.add_middleware(RequestLog, metrics=parts.metrics, clock=parts.clock)
+    if parts.proxies:
+        app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=list(parts.proxies.names))
     return app
 
 
@@ -110,6 +118,7 @@ def _routers(parts: Collaborators) -> list[APIRouter]:
     )
     submissions = Submissions(parts.registry, parts.environment)
     streams = LogStreams(parts.live, parts.clock, parts.limits)
+    places = StreamPlaces(parts.limits.streams_per_user)
     readiness = Readiness(parts.not_ready, StoreProbe(parts.store, parts.clock))
     shared = ExtensionParts(
         access, submissions, parts.registry, parts.feed, parts.clock, parts.entrance
@@ -117,9 +126,9 @@ def _routers(parts: Collaborators) -> list[APIRouter]:
     routes = (
         OperationRoutes(parts.registry, submissions, access),
         # Before the routes of a job, whose id `stream` would else be.
-        JobStreamRoutes(parts.feed, parts.clock, parts.limits),
+        JobStreamRoutes(parts.feed, parts.clock, parts.limits, places),
         JobRoutes(access, parts.clock, readiness),
-        LogRoutes(access, streams, parts.limits),
+        LogRoutes(access, streams, parts.limits, places),
         ArtifactRoutes(access),
         HealthRoutes(readiness, _metrics_page(parts)),
     )

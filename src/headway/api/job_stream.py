@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Response
@@ -14,6 +15,7 @@ from headway.api.limits import Limits
 from headway.api.live import wait_for_event
 from headway.api.log_routes import EventStream
 from headway.api.log_stream import HEARTBEAT
+from headway.api.stream_places import StreamPlaces
 from headway.api.views import job_view
 from headway.core.clock import Clock, s_from_ns
 
@@ -35,12 +37,14 @@ class JobStreamRoutes:
         feed: Has the changes.
         clock: Paces heartbeats.
         limits: Heartbeat.
+        places: Bound the streams of one caller.
     """
 
-    def __init__(self, feed: JobFeed, clock: Clock, limits: Limits) -> None:
+    def __init__(self, feed: JobFeed, clock: Clock, limits: Limits, places: StreamPlaces) -> None:
         self._feed = feed
         self._clock = clock
         self._limits = limits
+        self._places = places
 
     def router(self) -> APIRouter:
         router = APIRouter(tags=["jobs"])
@@ -51,13 +55,14 @@ class JobStreamRoutes:
     async def stream(
         self, caller: Caller, since: Since = None, last_event_id: LastEventId = None
     ) -> Response:
+        self._places.check(caller)
         return EventStream(
             self._events(caller, last_event_id or since or ""),
             headers={"cache-control": "no-store", "x-accel-buffering": "no"},
         )
 
     async def _events(self, caller: Identity, position: str) -> AsyncIterator[bytes]:
-        async with self._feed.follow():
+        async with self._following(caller):
             spoke_ns = self._clock.monotonic_ns()
             while not self._feed.stopping:
                 news = self._feed.next_change
@@ -76,6 +81,12 @@ class JobStreamRoutes:
                 if s_from_ns(self._clock.monotonic_ns() - spoke_ns) >= self._limits.heartbeat_s:
                     yield HEARTBEAT
                     spoke_ns = self._clock.monotonic_ns()
+
+    @asynccontextmanager
+    async def _following(self, caller: Identity) -> AsyncIterator[None]:
+        with self._places.held(caller):
+            async with self._feed.follow():
+                yield
 
 
 def _event(event: str, data: str, position: str) -> bytes:

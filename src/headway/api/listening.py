@@ -49,10 +49,10 @@ def address_of_host(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
         ) from None
 
 
-def url_of(listening: socket.socket) -> str:
+def url_of(listening: socket.socket, scheme: str = "http") -> str:
     """The URL under which the socket answers."""
     host, port = listening.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 def _not_bound(host: str, port: int, error: OSError) -> ConfigError:

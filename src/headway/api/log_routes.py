@@ -15,6 +15,7 @@ from headway.api.limits import Limits
 from headway.api.log_files import POSITION_PATTERN, JobLogs, LogPosition
 from headway.api.log_stream import LogStreams
 from headway.api.problems import problem_answers
+from headway.api.stream_places import StreamPlaces
 from headway.store.values import JobRow
 
 MAX_TAIL_LINES = 100_000
@@ -71,12 +72,16 @@ class LogRoutes:
         access: Finds jobs and their logs.
         streams: Makes live streams.
         limits: How far back `tail` looks.
+        places: Bound the streams of one caller.
     """
 
-    def __init__(self, access: JobAccess, streams: LogStreams, limits: Limits) -> None:
+    def __init__(
+        self, access: JobAccess, streams: LogStreams, limits: Limits, places: StreamPlaces
+    ) -> None:
         self._access = access
         self._streams = streams
         self._limits = limits
+        self._places = places
 
     def router(self) -> APIRouter:
         router = APIRouter(tags=["logs"])
@@ -92,7 +97,7 @@ class LogRoutes:
             self.stream,
             response_class=EventStream,
             response_description=_STREAM_DESCRIPTION,
-            responses=answers,
+            responses={**answers, **problem_answers(429)},
         )
         return router
 
@@ -129,12 +134,13 @@ class LogRoutes:
         last_event_id: LastEventId = None,
     ) -> Response:
         """The log and the job's changes as they happen, until it has ended."""
+        self._places.check(caller)
         row = await self._access.find(job_id, caller)
         logs = self._access.logs(row)
         first, last = _attempts(row, None)
         start = self._start(logs, first, last, last_event_id or since, tail)
         return EventStream(
-            self._streams.follow(row.id, logs, start),
+            self._streams.follow(row.id, logs, start, self._places.held(caller)),
             headers={"cache-control": "no-store", "x-accel-buffering": "no"},
         )
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, asynccontextmanager
 
 import msgspec
 
 from headway.api.limits import Limits
-from headway.api.live import LiveJobs, wait_for_event
+from headway.api.live import LiveJob, LiveJobs, wait_for_event
 from headway.api.log_files import JobLogs, LogPosition
 from headway.api.views import job_view
 from headway.core.clock import Clock, s_from_ns
@@ -36,12 +37,21 @@ class LogStreams:
         self._clock = clock
         self._limits = limits
 
-    async def follow(self, job_id: str, logs: JobLogs, start: LogPosition) -> AsyncIterator[bytes]:
-        """The stream from `start` until the job has ended and its last byte was sent."""
+    async def follow(
+        self, job_id: str, logs: JobLogs, start: LogPosition, place: AbstractContextManager[None]
+    ) -> AsyncIterator[bytes]:
+        """The stream from `start` until the job has ended and its last byte was sent.
+
+        Args:
+            job_id: Whole.
+            logs: The job's.
+            start: Where it begins.
+            place: Held while the stream runs.
+        """
         reader = LogReader(logs, start)
         said: JobRow | None = None
         spoke_ns = self._clock.monotonic_ns()
-        async with self._jobs.watch(job_id) as live:
+        async with self._watch(job_id, place) as live:
             live.want_log()
             while not (live.gone or self._jobs.stopping):
                 change, row = live.next_change, live.row
@@ -63,6 +73,14 @@ class LogStreams:
                     spoke_ns = self._clock.monotonic_ns()
             if live.gone:
                 yield _event(event="end", data='{"deleted":true}')
+
+    @asynccontextmanager
+    async def _watch(
+        self, job_id: str, place: AbstractContextManager[None]
+    ) -> AsyncIterator[LiveJob]:
+        with place:
+            async with self._jobs.watch(job_id) as live:
+                yield live
 
     def _is_quiet_since(self, spoke_ns: int) -> bool:
         quiet_s = s_from_ns(self._clock.monotonic_ns() - spoke_ns)

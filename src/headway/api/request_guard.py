@@ -11,53 +11,18 @@ Programs that are no browsers send neither `Origin` nor `Sec-Fetch-Site` and are
 
 from __future__ import annotations
 
-import ipaddress
-import re
-import socket
-from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from headway.api.known_hosts import KnownHosts, host_name
 from headway.api.problems import problem_response
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
-_HOST = re.compile(r"(\[(?P<number>[0-9a-f:.]{2,60})\]|(?P<name>[a-z0-9._-]{1,253}))(:[0-9]{1,5})?")
 _MAX_KNOWN = 100
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
-
-
-class KnownHosts:
-    """The names under which a server answers.
-
-    Args:
-        bound: The address that it listens on.
-        more: Further host names, without ports; those that a proxy in front has, for example.
-    """
-
-    def __init__(self, bound: str, more: Iterable[str] = ()) -> None:
-        address = ipaddress.ip_address("127.0.0.1" if bound == "localhost" else bound)
-        self._any_address = not address.is_loopback
-        self._names = {"localhost", str(address), *(name.lower() for name in more)}
-        if self._any_address:
-            own = socket.gethostname().lower()
-            self._names |= {own, own.partition(".")[0]}
-
-    def has(self, host: str) -> bool:
-        """Whether a `Host` header (with or without a port) names this server.
-
-        Rebinding needs a name: on other addresses than loopback, any number is taken.
-        """
-        name = _without_port(host)
-        if name in self._names:
-            return True
-        try:
-            address = ipaddress.ip_address(name)
-        except ValueError:
-            return False
-        return address.is_loopback or self._any_address
 
 
 class RequestGuard:
@@ -128,11 +93,5 @@ def _is_same(origin: str, host: str) -> bool:
     return bool(ours) and parts.netloc.lower().removesuffix(f":{port}") == ours
 
 
-def _without_port(host: str) -> str:
-    """The name or number of a `Host` header; empty when it is none."""
-    found = _HOST.fullmatch(host.lower())
-    return "" if found is None else found["number"] or found["name"]
-
-
 def _printable(host: bytes) -> str:
-    return _without_port(host.decode("latin-1")) or "(unreadable)"
+    return host_name(host.decode("latin-1")) or "(unreadable)"

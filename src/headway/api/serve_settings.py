@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
+from urllib.parse import urlsplit
 
 import yaml
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
+from headway.api.known_hosts import KnownHosts
+from headway.api.tls import TlsFiles
 from headway.client.address import DEFAULT_PORT
 from headway.core.errors import ConfigError
 from headway.core.spec import SpecModel
@@ -38,6 +41,12 @@ class ServeSettings(SpecModel):
         env_settable: Environment variables that jobs may set; names may end in `*`.
         data_dir: Where the files have to lie that load tests read on a shared server.
         body_bytes: Largest request body.
+        streams_per_user: Live streams that one user may have open in one workspace.
+        tls_cert: Certificate and chain, PEM; with it the server speaks https only.
+        tls_key: Its private key, PEM, readable by nobody else.
+        trusted_proxies: Addresses or networks whose `X-Forwarded-For` and `-Proto` are believed.
+        allowed_hosts: Host names that clients use for this server, besides its own.
+        public_url: Where people reach this server, when a proxy or a name stands in front.
     """
 
     operations: tuple[str, ...] = Field(min_length=1)
@@ -58,6 +67,12 @@ class ServeSettings(SpecModel):
     env_settable: tuple[str, ...] = SETTABLE
     data_dir: Path | None = None
     body_bytes: int = Field(default=8 * 1024 * 1024, ge=1024)
+    streams_per_user: int = Field(default=500, ge=1)
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    trusted_proxies: tuple[str, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()
+    public_url: str | None = Field(default=None, pattern=r"^https?://[^/?#@]+/?$")
 
     @field_validator("lanes")
     @classmethod
@@ -65,6 +80,23 @@ class ServeSettings(SpecModel):
         if Lane.INLINE in lanes:
             raise ValueError("the size of the inline lane is inline_threads")
         return lanes
+
+    @model_validator(mode="after")
+    def _whole_tls(self) -> Self:
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ValueError("tls_cert and tls_key go together: --tls-cert and --tls-key")
+        return self
+
+    def tls_files(self) -> TlsFiles | None:
+        """The certificate and its key; None: plain http."""
+        if self.tls_cert is None or self.tls_key is None:
+            return None
+        return TlsFiles(self.tls_cert, self.tls_key)
+
+    def hosts(self) -> KnownHosts:
+        """The names under which the server answers."""
+        public = urlsplit(self.public_url).hostname if self.public_url else None
+        return KnownHosts(self.host, [*self.allowed_hosts, *([public] if public else [])])
 
     def worker(self, name: str = OWN_WORKER) -> WorkerSettings:
         """The part that a worker process needs.

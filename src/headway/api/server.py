@@ -18,9 +18,11 @@ from headway.api.job_feed import JobFeed
 from headway.api.limits import Limits
 from headway.api.listening import listening_socket, url_of
 from headway.api.live import LiveJobs
+from headway.api.proxies import TrustedProxies
 from headway.api.readiness import NotReady
 from headway.api.serve_settings import ServeSettings
 from headway.api.server_lock import ServerLock
+from headway.api.tls import TlsIdentity
 from headway.core.clock import Clock, SystemClock
 from headway.core.statedir import StateDir
 from headway.dispatch.inline_lane import InlineLane, InlineSettings
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from headway.api.extension import Extension
 
 _LOG = logging.getLogger("headway.server")
+_RENEW_S = 60.0
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -67,7 +70,12 @@ class Server:
         self._state_dir = StateDir(settings.state_dir)
         self._worker = WorkerProcess(settings.worker(), self._clock)
         self._inline: InlineLane | None = None
-        self._limits = Limits(body_bytes=settings.body_bytes)
+        self._limits = Limits(
+            body_bytes=settings.body_bytes, streams_per_user=settings.streams_per_user
+        )
+        self._proxies = TrustedProxies(settings.trusted_proxies)
+        tls = settings.tls_files()
+        self._tls = None if tls is None else TlsIdentity(tls)
         self._environment = EnvironmentPolicy(
             inherited=(*INHERITED, *settings.env_inherited), settable=settings.env_settable
         )
@@ -91,7 +99,7 @@ class Server:
             await check_exposure(self._settings.host, self._state_dir, self._clock)
             listening = listening_socket(self._settings.host, self._settings.port)
             with contextlib.closing(listening):
-                lock.announce(url_of(listening))
+                lock.announce(self._url(listening))
                 async with AsyncExitStack() as parts:
                     await self._serve(parts, listening)
 
@@ -113,10 +121,15 @@ class Server:
         entrance = self._entrance(host)
         await parts.enter_async_context(_background(entrance.run()))
         app = self._app(host, registry, self._inline, entrance, live, feed)
-        await parts.enter_async_context(_answering(app, listening))
+        await parts.enter_async_context(self._answering(app, listening))
         parts.callback(live.stop)
         parts.callback(feed.stop)
-        await self._until_stopped(starting, url_of(listening))
+        if self._tls is not None:
+            await parts.enter_async_context(_background(_renewing(self._tls)))
+        await self._until_stopped(starting, self._url(listening))
+
+    def _url(self, listening: socket.socket) -> str:
+        return url_of(listening, "http" if self._tls is None else "https")
 
     async def _host(self, parts: AsyncExitStack) -> LaneHost:
         metrics = AttemptMetrics("api")
@@ -177,8 +190,24 @@ class Server:
             worker_metrics=lambda: read_worker_metrics(self._state_dir),
             not_ready=self._not_ready,
             extensions=self._extensions,
+            hosts=self._settings.hosts(),
+            proxies=self._proxies,
         )
         return create_app(parts)
+
+    @asynccontextmanager
+    async def _answering(self, app: FastAPI, listening: socket.socket) -> AsyncIterator[None]:
+        """Answer requests while the block runs; then let those on their way be answered."""
+        from headway.api.web_server import WebServer
+
+        tls = None if self._tls is None else self._tls.context
+        web = WebServer(app, self._limits.connections, self._proxies, tls)
+        task = asyncio.create_task(web.serve([listening]))
+        try:
+            yield
+        finally:
+            web.should_exit = True
+            await task
 
     async def _until_stopped(self, starting: asyncio.Task[WorkerStatus], url: str) -> None:
         stop = asyncio.create_task(self._stop_asked.wait())
@@ -231,15 +260,8 @@ async def _background(work: Coroutine[Any, Any, Any]) -> AsyncIterator[asyncio.T
             await task
 
 
-@asynccontextmanager
-async def _answering(app: FastAPI, listening: socket.socket) -> AsyncIterator[None]:
-    """Answer requests while the block runs; then let those on their way be answered."""
-    from headway.api.web_server import WebServer
-
-    web = WebServer(app)
-    task = asyncio.create_task(web.serve([listening]))
-    try:
-        yield
-    finally:
-        web.should_exit = True
-        await task
+async def _renewing(tls: TlsIdentity) -> None:
+    """Take over a certificate that was renewed; nobody restarts a server for that."""
+    while True:
+        await asyncio.sleep(_RENEW_S)
+        await asyncio.to_thread(tls.renew)

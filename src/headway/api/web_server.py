@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import ssl
 from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -28,6 +29,7 @@ class WebServer(uvicorn.Server):
         app: What answers.
         limits: Of connections.
         trusted: Addresses of proxies in front of this server.
+        tls: What to show clients that connect by TLS; None: they connect without.
     """
 
     def __init__(
@@ -35,6 +37,7 @@ class WebServer(uvicorn.Server):
         app: ASGIApp,
         limits: ConnectionLimits | None = None,
         trusted: Container[str] = (),
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         config = GuardedConfig(
             app,
@@ -47,6 +50,7 @@ class WebServer(uvicorn.Server):
             server_header=False,
             timeout_graceful_shutdown=_LAST_ANSWERS_S,
             timeout_keep_alive=_KEEP_ALIVE_S,
+            ssl_context_factory=None if tls is None else lambda *_: tls,
         )
         config.limits = _possible(limits or ConnectionLimits())
         config.counts = Connections(config.limits, trusted)

@@ -29,6 +29,36 @@ if TYPE_CHECKING:
 @click.option("--host", help="Loopback address to listen on.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), help="0 takes any.  [default: 8484]")
 @click.option(
+    "--tls-cert",
+    type=click.Path(dir_okay=False, path_type=Path),
+    envvar="HEADWAY_TLS_CERT",
+    help="Certificate with its chain, PEM: speak https.",
+)
+@click.option(
+    "--tls-key",
+    type=click.Path(dir_okay=False, path_type=Path),
+    envvar="HEADWAY_TLS_KEY",
+    help="Its private key, PEM, readable by its owner only.",
+)
+@click.option(
+    "--trusted-proxy",
+    "trusted_proxies",
+    multiple=True,
+    metavar="ADDRESS",
+    help="Believe X-Forwarded-For and -Proto of this address or network; repeatable.",
+)
+@click.option(
+    "--allowed-host",
+    "allowed_hosts",
+    multiple=True,
+    metavar="NAME",
+    help="Answer also under this host name; repeatable.",
+)
+@click.option(
+    "--public-url", metavar="URL", envvar="HEADWAY_PUBLIC_URL",
+    help="Where people reach the server, through a proxy or under a name.",
+)  # fmt: skip
+@click.option(
     "--state-dir", type=click.Path(file_okay=False, path_type=Path), envvar="HEADWAY_STATE_DIR",
     help="Jobs, logs and artifacts.  [default: ~/.local/state/headway]",
 )  # fmt: skip

@@ -78,11 +78,17 @@ def refusal_from(status: int, body: bytes) -> Refused:
     try:
         problem = Problem.model_validate_json(body)
     except ValidationError:
-        # A proxy in between answers in its own words.
-        text = body[:200].decode("utf-8", "replace").strip()
-        problem = Problem(title=f"HTTP {status}", status=status, detail=text or None)
+        problem = Problem(title=f"HTTP {status}", status=status, detail=_foreign(status, body))
     fallback = ServerFault if status >= 500 else Refused
     return _CLASS_OF_STATUS.get(status, fallback)(problem)
+
+
+def _foreign(status: int, body: bytes) -> str | None:
+    """An answer in other words than the server's own."""
+    text = body[:200].decode("utf-8", "replace").strip()
+    if text.startswith("<"):
+        return f"something in front of the server, such as a proxy, answered HTTP {status}"
+    return text or None
 
 
 def _sentence(problem: Problem) -> str:

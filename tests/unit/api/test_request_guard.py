@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from headway.api.request_guard import KnownHosts
+from headway.api.known_hosts import KnownHosts
 
 REBOUND = ["evil.example", "evil.example:8484", "127.0.0.1.evil.example", "localhost.evil.example",
            "127.0.0.1:8484@evil.example", "", "local host", "127.0.0.1:x",
