@@ -66,6 +66,16 @@ ROUTES: dict[tuple[str, str], Permission] = {
     ("GET", "/v1/jobs/{job_id}/artifacts/{name:path}"): Permission.READ,
     ("POST", "/v1/jobs/{job_id}/cancel"): Permission.RUN,
     ("POST", "/v1/jobs/{job_id}/retry"): Permission.RUN,
+    # secrets, targets, overlays
+    ("GET", "/v1/secrets"): Permission.READ,
+    ("PUT", "/v1/secrets/{name}"): Permission.MANAGE,
+    ("DELETE", "/v1/secrets/{name}"): Permission.MANAGE,
+    ("POST", "/v1/secrets:rotate"): Permission.ADMINISTER,
+    ("GET", "/v1/targets"): Permission.READ,
+    ("PUT", "/v1/targets/{name}"): Permission.ADMINISTER,
+    ("DELETE", "/v1/targets/{name}"): Permission.ADMINISTER,
+    ("GET", "/v1/workspaces/{workspace}/overlay"): Permission.READ,
+    ("PUT", "/v1/workspaces/{workspace}/overlay"): Permission.MANAGE,
     # pages
     ("GET", "/"): Permission.OPEN,  # only says where to go on
     ("GET", "/assets/{name}"): Permission.OPEN,  # style and script, the same for everybody

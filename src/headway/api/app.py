@@ -27,7 +27,9 @@ from headway.api.log_stream import LogStreams
 from headway.api.metrics import ApiMetrics, MetricsPage
 from headway.api.openapi import describe
 from headway.api.operation_routes import OperationRoutes
+from headway.api.premises import Premises
 from headway.api.problems import install_problem_handlers
+from headway.api.provision_routes import ProvisionRoutes
 from headway.api.proxies import TrustedProxies
 from headway.api.readiness import NotReady, Readiness
 from headway.api.request_guard import RequestGuard
@@ -41,6 +43,7 @@ from headway.dispatch.doorbell import Doorbell
 from headway.dispatch.inline_lane import InlineLane
 from headway.jobs.environment import EnvironmentPolicy
 from headway.jobs.registry import Registry
+from headway.store.accounts import AccountStore
 from headway.store.store import Store
 
 
@@ -62,6 +65,8 @@ class Collaborators:
         attempts_registry: Metrics of the store and the inline lane in this process.
         worker_metrics: The metrics of each worker that answers, as text, by the worker's name.
         not_ready: Why the server should be given no work; None when it should.
+        premises: What submissions are checked against; None: nothing.
+        accounts: Keeps the audit log of what is provided; None: there is none.
         extensions: Add routes of their own.
         hosts: The names under which the server answers.
         proxies: Whose word is taken for where a request came from.
@@ -82,6 +87,8 @@ class Collaborators:
     environment: EnvironmentPolicy = field(default_factory=EnvironmentPolicy)
     worker_metrics: Callable[[], Awaitable[Mapping[str, str]]] = _no_worker
     not_ready: Callable[[], NotReady | None] = _always_ready
+    premises: Premises | None = None
+    accounts: AccountStore | None = None
     extensions: Sequence[Extension] = ()
     hosts: KnownHosts = field(default_factory=lambda: KnownHosts("127.0.0.1"))
     proxies: TrustedProxies = field(default_factory=TrustedProxies)
@@ -113,15 +120,28 @@ def create_app(parts: Collaborators) -> FastAPI:
 
 
 def _routers(parts: Collaborators) -> list[APIRouter]:
+    submissions = Submissions(parts.registry, parts.environment, parts.premises)
     access = JobAccess(
-        parts.store, parts.doorbell, parts.live, parts.state_dir, parts.inline.admit, parts.feed
+        parts.store,
+        parts.doorbell,
+        parts.live,
+        parts.state_dir,
+        parts.inline.admit,
+        parts.feed,
+        parts.premises,
+        submissions,
     )
-    submissions = Submissions(parts.registry, parts.environment)
     streams = LogStreams(parts.live, parts.clock, parts.limits)
     places = StreamPlaces(parts.limits.streams_per_user)
     readiness = Readiness(parts.not_ready, StoreProbe(parts.store, parts.clock))
     shared = ExtensionParts(
-        access, submissions, parts.registry, parts.feed, parts.clock, parts.entrance
+        access,
+        submissions,
+        parts.registry,
+        parts.feed,
+        parts.clock,
+        parts.entrance,
+        premises=parts.premises,
     )
     routes = (
         OperationRoutes(parts.registry, submissions, access),
@@ -133,6 +153,8 @@ def _routers(parts: Collaborators) -> list[APIRouter]:
         HealthRoutes(readiness, _metrics_page(parts)),
     )
     own = [each.router() for each in routes]
+    if parts.premises is not None:
+        own.append(ProvisionRoutes(parts.premises, parts.accounts).router())
     return own + [extension(shared) for extension in parts.extensions]
 
 

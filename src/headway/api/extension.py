@@ -10,6 +10,7 @@ from fastapi import APIRouter
 from headway.api.entrance import Entrance
 from headway.api.job_access import JobAccess
 from headway.api.job_feed import JobFeed
+from headway.api.premises import Premises
 from headway.api.submission import Submissions
 from headway.core.clock import Clock
 from headway.jobs.registry import Registry
@@ -25,6 +26,7 @@ class ExtensionParts:
     feed: JobFeed
     clock: Clock
     entrance: Entrance
+    premises: Premises | None = None
 
 
 Extension = Callable[[ExtensionParts], APIRouter]

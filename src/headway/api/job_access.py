@@ -16,7 +16,9 @@ from headway.access.identity import Identity
 from headway.api.job_feed import JobFeed
 from headway.api.live import LiveJobs
 from headway.api.log_files import JobLogs
+from headway.api.premises import Premises
 from headway.api.problems import Refusal
+from headway.api.submission import Submissions
 from headway.api.views import job_view
 from headway.client.models import JobResult
 from headway.core.statedir import StateDir
@@ -48,6 +50,8 @@ class JobAccess:
         state_dir: Logs, artifacts and large results.
         admit: Keeps places in the inline lane, or says that it is full.
         feed: Told of new jobs, for which nothing rings.
+        premises: Checks what only the store can tell of a submission; None: nothing is checked.
+        submissions: Asks of a retry what was asked of the submission; None: nothing is asked.
     """
 
     def __init__(
@@ -58,7 +62,11 @@ class JobAccess:
         state_dir: StateDir,
         admit: Callable[[int], Admission | Busy],
         feed: JobFeed,
+        premises: Premises | None = None,
+        submissions: Submissions | None = None,
     ) -> None:
+        self._premises = premises
+        self._submissions = submissions
         self.store = store
         self.live = live
         self.state_dir = state_dir
@@ -71,8 +79,11 @@ class JobAccess:
 
         Raises:
             Refusal: 409; an idempotency key was used for another request. 503; the inline lane
-                is full, and nothing is queued behind it in silence (J4).
+                is full, and nothing is queued behind it in silence (J4). 422; a job names a
+                secret that its workspace has not.
         """
+        if self._premises is not None:
+            await self._premises.check(jobs)
         with self._places_for(jobs):
             answer = await self.store.submit(jobs)
         if isinstance(answer, IdempotencyConflict):
@@ -116,7 +127,8 @@ class JobAccess:
         """A new job that does an ended job's work again.
 
         Raises:
-            Refusal: 409; the job has not ended. 404; it was deleted meanwhile.
+            Refusal: 409; the job has not ended. 404; it was deleted meanwhile. 422; it would not
+                be taken now.
         """
         if not row.state.is_terminal:
             raise Refusal(409, f"job {row.id} is {row.state}; only an ended job can be retried")
@@ -124,6 +136,8 @@ class JobAccess:
         if payload is None:
             raise Refusal(404, f"there is no job {row.id!r}")
         again = submission_again(row, payload, caller.user)
+        if self._submissions is not None:
+            again = self._submissions.again(again, caller)
         if idempotency_key is not None:
             idempotency = Idempotency(key=idempotency_key, fingerprint=f"retry:{row.id}")
             again = msgspec.structs.replace(again, idempotency=idempotency)

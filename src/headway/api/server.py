@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import logging
+import os
 import random
 import signal
 import socket
@@ -13,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from headway.access.secret_keys import SecretKeys
 from headway.api.exposure import check_exposure
 from headway.api.job_feed import JobFeed
 from headway.api.limits import Limits
@@ -25,6 +27,7 @@ from headway.api.server_lock import ServerLock
 from headway.api.tls import TlsIdentity
 from headway.core.clock import Clock, SystemClock
 from headway.core.statedir import StateDir
+from headway.dispatch.briefing import Briefings
 from headway.dispatch.inline_lane import InlineLane, InlineSettings
 from headway.dispatch.lane_host import LaneHost
 from headway.dispatch.loop_lag import LoopLag
@@ -35,13 +38,17 @@ from headway.dispatch.worker_life import WorkerStatus
 from headway.dispatch.worker_process import WorkerProcess
 from headway.jobs.environment import INHERITED, EnvironmentPolicy
 from headway.jobs.registry import Registry, load_operations
+from headway.store.sqlite.secrets import SqliteSecrets
 from headway.store.sqlite.store import SqliteStore
+from headway.store.sqlite.targets import SqliteOverlays, SqliteTargets
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from headway.api.entrance import Entrance
     from headway.api.extension import Extension
+    from headway.api.premises import Premises
+    from headway.store.accounts import AccountStore
 
 _LOG = logging.getLogger("headway.server")
 _RENEW_S = 60.0
@@ -70,6 +77,8 @@ class Server:
         self._state_dir = StateDir(settings.state_dir)
         self._worker = WorkerProcess(settings.worker(), self._clock)
         self._inline: InlineLane | None = None
+        self._premises: Premises | None = None
+        self._accounts: AccountStore | None = None
         self._limits = Limits(
             body_bytes=settings.body_bytes, streams_per_user=settings.streams_per_user
         )
@@ -110,7 +119,7 @@ class Server:
     async def _serve(self, parts: AsyncExitStack, listening: socket.socket) -> None:
         # First: a module that cannot be loaded is then said in one sentence, by one process.
         registry = load_operations(*self._settings.operations)
-        host = await self._host(parts)
+        host = await self._host(parts, registry)
         # The worker loads its modules in its own process while this one loads the web framework.
         starting = await parts.enter_async_context(_background(self._worker.start()))
         parts.push_async_callback(self._drain)
@@ -131,7 +140,12 @@ class Server:
     def _url(self, listening: socket.socket) -> str:
         return url_of(listening, "http" if self._tls is None else "https")
 
-    async def _host(self, parts: AsyncExitStack) -> LaneHost:
+    async def _host(self, parts: AsyncExitStack, registry: Registry) -> LaneHost:
+        from headway.api.overlays import Overlays
+        from headway.api.premises import Premises
+        from headway.api.secret_vault import SecretVault
+        from headway.api.target_registry import TargetRegistry
+
         metrics = AttemptMetrics("api")
         store = SqliteStore(self._state_dir, self._clock, random.Random(), metrics.store_call)
         await store.open()
@@ -140,7 +154,19 @@ class Server:
         await doorbell.open()
         parts.push_async_callback(doorbell.close)
         await parts.enter_async_context(_background(LoopLag(self._clock, metrics.loop_lag).run()))
-        return LaneHost(store, doorbell, self._state_dir, metrics, self._clock, random.Random())
+        keys = SecretKeys.of_server(self._state_dir.root, os.environ)
+        secrets, targets = SqliteSecrets(store), SqliteTargets(store)
+        briefings = Briefings(secrets, keys, targets, self._settings.data_dir)
+        self._premises = Premises(
+            Overlays(SqliteOverlays(store), registry, self._environment),
+            SecretVault(secrets, keys),
+            TargetRegistry(targets, self._settings.data_dir),
+        )
+        await self._premises.load()
+        self._accounts = store.accounts
+        return LaneHost(
+            store, doorbell, self._state_dir, metrics, self._clock, random.Random(), briefings
+        )
 
     def _inline_settings(self) -> InlineSettings:
         return InlineSettings(
@@ -154,6 +180,7 @@ class Server:
         # Imported here, as below: it loads the web framework.
         from headway.api.entrance import Entrance
 
+        from headway.api.sessions import session_cookie
         accounts = host.store.accounts
         return Entrance(accounts, host.doorbell, self._clock, self._limits.heartbeat_s)
 
@@ -191,6 +218,8 @@ class Server:
             not_ready=self._not_ready,
             extensions=self._extensions,
             hosts=self._settings.hosts(),
+            premises=self._premises,
+            accounts=self._accounts,
             proxies=self._proxies,
         )
         return create_app(parts)

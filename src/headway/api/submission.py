@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +11,7 @@ import msgspec
 from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 
 from headway.access.identity import Identity
+from headway.api.premises import Premises
 from headway.api.problems import Refusal, field_problems
 from headway.client.models import FieldProblem, JobRequest, PreconditionSpec, SubmitOptions
 from headway.core.errors import ConfigError
@@ -20,6 +21,7 @@ from headway.jobs.environment import EnvironmentPolicy
 from headway.jobs.operation import Operation
 from headway.jobs.precondition import Condition
 from headway.jobs.registry import Registry
+from headway.jobs.target import Aim
 from headway.store.values import Idempotency, NewJob, Precondition
 
 _JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
@@ -51,11 +53,18 @@ class Submissions:
     Args:
         registry: The operations and preconditions of this server.
         environment: Which variables a job may set.
+        premises: What workspaces add to their jobs, and what these may reach; None: nothing.
     """
 
-    def __init__(self, registry: Registry, environment: EnvironmentPolicy) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        environment: EnvironmentPolicy,
+        premises: Premises | None = None,
+    ) -> None:
         self._registry = registry
         self._environment = environment
+        self._premises = premises
 
     def operation(self, name: str) -> Operation:
         """The operation called `name`.
@@ -102,9 +111,11 @@ class Submissions:
         Raises:
             Refusal: 422; an option is not possible for this operation or on this server.
         """
+        asked = self._under_premises(asked, caller)
         operation, options = asked.operation, asked.options
         self._check_environment(asked)
         config = self._checked_config(asked)
+        aim = self._aim(asked, config, caller)
         return NewJob(
             operation=operation.name,
             lane=operation.lane.value,
@@ -112,11 +123,14 @@ class Submissions:
             priority=options.priority or operation.priority,
             not_before=_with_zone(asked),
             timeout_s=_shorter(options.timeout_s, operation.timeout_s),
-            concurrency_key=options.concurrency_key or _own_key(asked),
-            preconditions=self._preconditions(asked, config),
+            concurrency_key=_key(asked, aim),
+            preconditions=self._preconditions(asked, config, aim),
             labels=options.labels,
             env=options.env,
             config_json=_JSON.dump_json(options.config).decode(),
+            secrets=options.secrets_by_variable,
+            secret_names=() if aim is None else tuple(aim.secrets),
+            target=None if aim is None or aim.target is None else aim.target.name,
             keep_result=operation.keep_result and not options.ignore_result,
             memory_limit_bytes=operation.memory_limit_bytes,
             grace_s=operation.grace_s,
@@ -126,11 +140,83 @@ class Submissions:
             idempotency=_idempotency(asked),
         )
 
-    def _check_environment(self, asked: Asked) -> None:
+    def again(self, job: NewJob, caller: Identity) -> NewJob:
+        """An ended job's submission once more, for a caller who may have other rights than the
+        first: what it was allowed then is asked anew.
+
+        Raises:
+            Refusal: 422; it would not be taken now.
+        """
+        operation = self._registry.get(job.operation)
+        if operation is None:
+            raise _refused("operation", f"there is no operation {job.operation!r} any more")
         try:
-            self._environment.check(asked.options.env)
+            self._environment.check(job.env)
+            self._environment.check_secrets(job.secrets)
+            if operation.aim is None or self._premises is None:
+                return job
+            request = operation.request_model.model_validate_json(job.input_json)
+            config = operation.validate_config(msgspec.json.decode(job.config_json))
+            aim = self._premises.aim_of(operation, request, config, caller)
+        except (ConfigError, ValidationError) as error:
+            raise _refused("job", f"it would not be taken now: {error}") from None
+        if aim is None:
+            return msgspec.structs.replace(job, target=None)
+        return msgspec.structs.replace(
+            job,
+            target=None if aim.target is None else aim.target.name,
+            secret_names=tuple(aim.secrets),
+            concurrency_key=aim.concurrency_key,
+        )
+
+    def _under_premises(self, asked: Asked, caller: Identity) -> Asked:
+        """The same with what the caller's workspace adds, and with conditions that it may have."""
+        if self._premises is None:
+            return asked
+        options, premises = asked.options, self._premises
+        changed: dict[str, Any] = {}
+        env = premises.env_of(caller.workspace, options.env)
+        config = premises.config_of(caller.workspace, asked.operation.name, options.config)
+        if env is not options.env:
+            changed["env"] = env
+        if config is not options.config:
+            changed["config"] = config
+        if options.preconditions:
+            changed["preconditions"] = [
+                self._condition(spec, caller, f"{asked.path}preconditions.{index}")
+                for index, spec in enumerate(options.preconditions)
+            ]
+        return replace(asked, options=options.model_copy(update=changed)) if changed else asked
+
+    def _condition(self, spec: PreconditionSpec, caller: Identity, path: str) -> PreconditionSpec:
+        assert self._premises is not None
+        try:
+            return self._premises.condition(spec, caller)
+        except ConfigError as error:
+            raise _refused(path, str(error)) from None
+
+    def _aim(self, asked: Asked, config: Any, caller: Identity) -> Aim | None:
+        if self._premises is None:
+            return None
+        try:
+            aim = self._premises.aim_of(asked.operation, asked.request, config, caller)
+        except ConfigError as error:
+            raise _refused(f"{asked.path}input", str(error)) from None
+        if aim is not None and asked.options.concurrency_key is not None:
+            text = "the lock group of the target decides what runs at a time; leave the key out"
+            raise _refused(f"{asked.path}concurrency_key", text)
+        return aim
+
+    def _check_environment(self, asked: Asked) -> None:
+        options = asked.options
+        try:
+            self._environment.check(options.env)
         except ConfigError as error:
             raise _refused(f"{asked.path}env", str(error)) from None
+        try:
+            self._environment.check_secrets(options.secrets_by_variable)
+        except ConfigError as error:
+            raise _refused(f"{asked.path}secrets", str(error)) from None
 
     def _checked_config(self, asked: Asked) -> Any:
         try:
@@ -140,9 +226,11 @@ class Submissions:
         except ValidationError as error:
             raise _refused_fields(f"{asked.path}config", error) from None
 
-    def _preconditions(self, asked: Asked, config: Any) -> tuple[Precondition, ...]:
+    def _preconditions(
+        self, asked: Asked, config: Any, aim: Aim | None
+    ) -> tuple[Precondition, ...]:
         """The operation's own, then the submitter's."""
-        own = _own_conditions(asked, config)
+        own = _own_conditions(asked, config) if aim is None else aim.conditions
         named = asked.options.preconditions
         return (
             *(self._precondition(each, f"{asked.path}input") for each in own),
@@ -206,6 +294,12 @@ def _with_zone(asked: Asked) -> datetime | None:
 def _shorter(asked_s: float | None, operation_s: float | None) -> float | None:
     limits = [limit for limit in (asked_s, operation_s) if limit is not None]
     return min(limits, default=None)
+
+
+def _key(asked: Asked, aim: Aim | None) -> str | None:
+    if aim is not None:
+        return aim.concurrency_key
+    return asked.options.concurrency_key or _own_key(asked)
 
 
 def _own_key(asked: Asked) -> str | None:

@@ -27,6 +27,10 @@ EnvName = Annotated[
     str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", min_length=1, max_length=200)
 ]
 
+SecretName = Annotated[
+    str, StringConstraints(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]*$")
+]
+
 
 class _Answer(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -54,6 +58,8 @@ class SubmitOptions(_Request):
         concurrency_key: At most one job with this key runs at a time.
         env: Environment overrides of the attempt, within the server's allow-list.
         config: Overlay over the operation's configuration.
+        secrets: Environment variables that get the values of the workspace's secrets: the secret's
+            name by variable, or a list of variables that are called like their secrets.
         ignore_result: The result is not kept.
     """
 
@@ -66,7 +72,18 @@ class SubmitOptions(_Request):
     labels: Annotated[dict[ShortText, LongText], Field(max_length=MAX_LABELS)] = {}
     env: Annotated[dict[EnvName, LongText], Field(max_length=MAX_ENV_VARIABLES)] = {}
     config: Annotated[dict[ShortText, JsonValue], Field(max_length=256)] = {}
+    secrets: (
+        Annotated[dict[EnvName, SecretName], Field(max_length=MAX_ENV_VARIABLES)]
+        | Annotated[list[EnvName], Field(max_length=MAX_ENV_VARIABLES)]
+    ) = {}
     ignore_result: bool = False
+
+    @property
+    def secrets_by_variable(self) -> dict[str, str]:
+        """The secret's name by environment variable."""
+        if isinstance(self.secrets, dict):
+            return self.secrets
+        return {name: name for name in self.secrets}
 
 
 class JobRequest(SubmitOptions):

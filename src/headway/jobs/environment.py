@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -23,6 +23,9 @@ NEVER = (
     "ENV", "IFS", "SHELLOPTS", "TMPDIR", "TEMP", "TMP", "HOME",
 )  # fmt: skip
 """Refused whatever the operator allows: they run other code, or are the server's own."""
+
+SECRETS_SETTABLE = ("*_KEY", "*_KEYS", "*_TOKEN", "*_SECRET", "*_PASSWORD", "*_CREDENTIALS")
+"""Besides the usual ones, variables that a job may fill with a secret. NEVER goes before."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 MAX_VALUE_BYTES = 32 * 1024
@@ -59,6 +62,15 @@ class EnvironmentPolicy:
             raise ConfigError(f"a job may set {MAX_VARIABLES} environment variables at most")
         for name, value in overrides.items():
             _check_one(name, value, self.settable)
+
+    def check_secrets(self, names: Iterable[str]) -> None:
+        """Refuse variables that a job may not fill with a secret.
+
+        Raises:
+            ConfigError: as for `check`.
+        """
+        for name in names:
+            _check_one(name, "", (*self.settable, *SECRETS_SETTABLE))
 
 
 def _check_one(name: str, value: str, settable: tuple[str, ...]) -> None:

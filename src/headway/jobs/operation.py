@@ -15,6 +15,7 @@ from headway.core.retry import RetryPolicy
 from headway.core.states import Lane
 from headway.jobs.describe import type_name
 from headway.jobs.precondition import Condition
+from headway.jobs.target import AimOf
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, TypeAdapter
@@ -46,6 +47,7 @@ class Operation:
             input.
         conditions: What each job waits for before it runs, besides what its submitter names: a
             function of the input and the configuration.
+        aim: What each job sends load to, where only registered targets may be measured.
         memory_limit_bytes: For the whole process tree of an attempt.
         config: Model of the configuration overlay; None: the operation takes none.
     """
@@ -68,6 +70,7 @@ class Operation:
     cancel_on_disconnect: bool = False
     concurrency_key: str | Callable[[Any], str] | None = None
     conditions: Callable[[Any, Any], Sequence[Condition]] | None = None
+    aim: AimOf | None = None
     memory_limit_bytes: int | None = None
     config: type[BaseModel] | None = None
 

@@ -51,11 +51,13 @@ class Aim:
         target: The registered target; None: the job sends nothing anywhere.
         concurrency_key: Jobs with the same key run one at a time.
         conditions: What the job waits for.
+        secrets: Names of the secrets that the operation asks for.
     """
 
     target: TargetGrant | None
     concurrency_key: str
     conditions: Sequence[Condition] = ()
+    secrets: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +68,17 @@ class Range:
         targets: The workspace's registered targets.
         data_dir: As in `TargetGrant`.
         finder: The target that a URL belongs to, by the server's own reading of URLs.
+        is_free: The server is one person's own: what is not registered may be measured too.
     """
 
     targets: Sequence[TargetGrant]
     data_dir: Path | None
     finder: Callable[[str], TargetGrant | None]
+    is_free: bool = False
+
+    def named(self, reference: str) -> TargetGrant | None:
+        """The target with this name."""
+        return next((target for target in self.targets if target.name == reference), None)
 
     def find(self, reference: str) -> TargetGrant:
         """The target with this name, or that this URL belongs to.
@@ -78,10 +86,9 @@ class Range:
         Raises:
             ConfigError: there is none; the text names those that there are.
         """
-        for target in self.targets:
-            if target.name == reference:
-                return target
-        found = self.finder(reference) if "://" in reference else None
+        found = self.named(reference)
+        if found is None and "://" in reference:
+            found = self.finder(reference)
         if found is not None:
             return found
         names = ", ".join(target.name for target in self.targets[:20]) or "none yet"
@@ -92,4 +99,4 @@ class Range:
 
 
 AimOf = Callable[[Any, Any, Range], Aim]
-"""Of the validated input, the configuration and the range."""
+"""Of the validated input, the configuration and the range. Raises ConfigError to refuse."""
