@@ -31,6 +31,10 @@ from headway.store.accounts import AccountStore
 
 WORKSPACE_HEADER = "headway-workspace"
 WORKSPACE_PARAMETER = "workspace"
+WORKSPACES_KEY = "headway.workspaces"
+"""Where in the scope the caller's workspaces stand, with its roles there."""
+SESSION_IDLE_S = 12 * 3600.0
+"""Uses are noted once a minute, so that a session is over up to a minute early, never late."""
 KEPT_S = 5.0
 """How long a change made by another process may go unseen when its doorbell was lost."""
 _OPEN_LOOK_S = 2.0
@@ -46,17 +50,22 @@ _KINDS: dict[Via, frozenset[TokenKind]] = {
 
 @dataclass(frozen=True)
 class Shown:
-    """A token as it came with a request, and how."""
+    """A token as it came with a request, and how.
+
+    Attributes:
+        workspace: The one to be in when no other is asked for, if the token is good there.
+    """
 
     text: str = field(repr=False)
     via: Via
+    workspace: str | None = None
 
 
-Extract = Callable[[Headers], Shown | None]
+Extract = Callable[[Headers, Scope], Shown | None]
 """Finds a token in a request's headers. None: there is none of this sort."""
 
 
-def bearer(headers: Headers) -> Shown | None:
+def bearer(headers: Headers, scope: Scope) -> Shown | None:
     """The token of an Authorization header; anything else in that header is a wrong token."""
     values = headers.getlist("authorization")
     if not values:
@@ -116,12 +125,15 @@ class TokenAuthenticator:
         wish = _wish(headers, scope)
         if await self._is_open():
             return _in_workspace(LOCAL, wish)
-        shown = self._shown(headers)
+        shown = self._shown(headers, scope)
         if shown is None:
             raise Refusal(
                 401, "this server asks for an access token: headway login", headers=_CHALLENGE
             )
         grant = await self._grant(shown, address_of(scope))
+        scope[WORKSPACES_KEY] = grant.workspaces
+        if wish is None and shown.workspace in grant.workspaces:
+            wish = shown.workspace
         return _identity(grant, shown.via, wish)
 
     async def _is_open(self) -> bool:
@@ -133,8 +145,8 @@ class TokenAuthenticator:
             self._open_until_ns = now_ns + ns_from_s(_OPEN_LOOK_S)
         return not self._closed
 
-    def _shown(self, headers: Headers) -> Shown | None:
-        found = (extract(headers) for extract in self._extracts)
+    def _shown(self, headers: Headers, scope: Scope) -> Shown | None:
+        found = (extract(headers, scope) for extract in self._extracts)
         return next((shown for shown in found if shown is not None), None)
 
     async def _grant(self, shown: Shown, address: str) -> Grant:
@@ -155,6 +167,18 @@ class TokenAuthenticator:
             raise self._wrong(address)
         self._check_usable(grant, shown.via)
         return grant
+
+    def check_address(self, address: str) -> None:
+        """Ask before a token is tried in another way than with a request.
+
+        Raises:
+            Refusal: 429; too many wrong ones came from this address.
+        """
+        self._check_throttle(address)
+
+    def note_failure(self, address: str) -> None:
+        """Count a wrong token that was shown in another way."""
+        self._throttle.failed(address, self._clock.monotonic_ns())
 
     async def _read(self, token_id: str, kept: _Kept | None) -> Grant | None:
         now_ns, epoch = self._clock.monotonic_ns(), self._epoch
@@ -177,6 +201,10 @@ class TokenAuthenticator:
             raise Refusal(401, f"the token {token.id} was revoked", headers=_CHALLENGE)
         if not token.is_live(self._clock.now()):
             raise Refusal(401, f"the token {token.id} has expired", headers=_CHALLENGE)
+        if via == "session":
+            idle = self._clock.now() - (token.last_used_at or token.created_at)
+            if idle.total_seconds() > SESSION_IDLE_S:
+                raise Refusal(401, "the session was not used for too long", headers=_CHALLENGE)
 
     def _wrong(self, address: str) -> Refusal:
         self._check_throttle(address)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -114,9 +115,23 @@ def problem_answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 async def _on_refusal(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refusal)
+    if error.status == 401 and _is_page(request):
+        return Response(status_code=303, headers={"location": _sign_in(request)})
     return problem_response(
         error.status, error.detail, request=request, errors=error.errors, headers=error.headers
     )
+
+
+def _is_page(request: Request) -> bool:
+    """Whether somebody opens a page in a browser, and is better asked to sign in than told so."""
+    accepts = "text/html" in request.headers.get("accept", "")
+    return request.method == "GET" and accepts and not request.url.path.startswith("/v1/")
+
+
+def _sign_in(request: Request) -> str:
+    query = request.url.query
+    path = f"{request.url.path}?{query}" if query else request.url.path
+    return f"/login?{urlencode({'next': path})}"
 
 
 async def _on_invalid(request: Request, error: Exception) -> Response:

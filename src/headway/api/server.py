@@ -178,11 +178,13 @@ class Server:
 
     def _entrance(self, host: LaneHost) -> Entrance:
         # Imported here, as below: it loads the web framework.
+        from headway.api.authenticator import bearer
         from headway.api.entrance import Entrance
-
         from headway.api.sessions import session_cookie
-        accounts = host.store.accounts
-        return Entrance(accounts, host.doorbell, self._clock, self._limits.heartbeat_s)
+
+        ways = (bearer, session_cookie)
+        beat_s = self._limits.heartbeat_s
+        return Entrance(host.store.accounts, host.doorbell, self._clock, beat_s, ways)
 
     def _app(
         self,
@@ -216,10 +218,10 @@ class Server:
             environment=self._environment,
             worker_metrics=lambda: read_worker_metrics(self._state_dir),
             not_ready=self._not_ready,
-            extensions=self._extensions,
-            hosts=self._settings.hosts(),
             premises=self._premises,
             accounts=self._accounts,
+            extensions=self._extensions,
+            hosts=self._settings.hosts(),
             proxies=self._proxies,
         )
         return create_app(parts)

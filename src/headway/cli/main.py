@@ -36,6 +36,7 @@ _SUBCOMMANDS = {
     "worker": _Subcommand("headway.cli.worker:worker_command", "Run jobs for a server."),
     "chaos": _Subcommand("headway.cli.chaos:chaos_command", "Hurt a job server; see nothing lost."),
     "submit": _Subcommand("headway.cli.submit:submit_command", "Submit a job."),
+    "dashboard": _Subcommand("headway.cli.dashboard:dashboard_command", "Open the dashboard."),
     "jobs": _Subcommand("headway.cli.jobs:jobs_group", "List, watch, cancel and retry jobs."),
 }
 

@@ -184,6 +184,10 @@ class AsyncClient:
         """What the server can run."""
         return await self._carry_out(self._brain.flows.operations())
 
+    async def login_link(self) -> str:
+        """Where on the server a browser is signed in as this client's user; once, for a minute."""
+        return await self._carry_out(self._brain.flows.login_link())
+
     async def artifacts(self, job_id: str) -> list[Artifact]:
         """The files that the job left behind."""
         return await self._carry_out(self._brain.flows.artifacts(job_id))

@@ -22,6 +22,7 @@ from headway.client.models import (
     JobPage,
     JobRequest,
     JobResult,
+    LoginLink,
     OperationInfo,
     OperationList,
     SubmitOptions,
@@ -141,6 +142,11 @@ class Flows:
     def operations(self) -> Flow[list[OperationInfo]]:
         reply = yield from self._retrier.send(Call("GET", "/v1/operations"))
         return OperationList.model_validate_json(reply.body).operations
+
+    def login_link(self) -> Flow[str]:
+        call = replace(_post("/v1/login-links", None), repeatable=False)
+        reply = yield from self._retrier.send(call)
+        return LoginLink.model_validate_json(reply.body).path
 
     def artifacts(self, job_id: str) -> Flow[list[Artifact]]:
         reply = yield from self._retrier.send(Call("GET", f"{_job_path(job_id)}/artifacts"))

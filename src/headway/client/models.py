@@ -264,6 +264,12 @@ class OperationInfo(_Answer):
     result_schema: dict[str, Any] | None = None
 
 
+class LoginLink(_Answer):
+    """Where a browser is signed in."""
+
+    path: str
+
+
 class OperationList(_Answer):
     """Every operation of the server, by name."""
 

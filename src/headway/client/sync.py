@@ -186,6 +186,10 @@ class Client:
         """What the server can run."""
         return self._carry_out(self._brain.flows.operations())
 
+    def login_link(self) -> str:
+        """Where on the server a browser is signed in as this client's user; once, for a minute."""
+        return self._carry_out(self._brain.flows.login_link())
+
     def artifacts(self, job_id: str) -> list[Artifact]:
         """The files that the job left behind."""
         return self._carry_out(self._brain.flows.artifacts(job_id))

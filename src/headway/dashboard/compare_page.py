@@ -11,6 +11,7 @@ from headway.compare.terminal import change_text, metric_label, metric_value
 from headway.dashboard.comparisons import Outcome
 from headway.dashboard.job_parts import job_title
 from headway.dashboard.layout import empty, heading, page
+from headway.dashboard.reader import Reader
 from headway.dashboard.runs import Run
 from headway.dashboard.words import moment
 from headway.report.html.markup import Child, Markup, tag
@@ -35,7 +36,11 @@ class Choice:
 
 
 def compare_page(
-    runs: Sequence[Run], choice: Choice, outcome: Outcome | None, problem: str | None
+    runs: Sequence[Run],
+    choice: Choice,
+    outcome: Outcome | None,
+    problem: str | None,
+    reader: Reader,
 ) -> str:
     """The document.
 
@@ -44,10 +49,10 @@ def compare_page(
         choice: Which two.
         outcome: How they compare; None: nothing was asked, or `problem`.
         problem: Why there is no outcome.
+        reader: Who looks at it.
     """
-    nothing = empty(
-        "Two runs are needed for a comparison.", tag("a", "Start a run", href="/runs/new")
-    )
+    start = tag("a", "Start a run", href="/runs/new") if reader.may_run else None
+    nothing = empty("Two runs are needed for a comparison.", start)
     return page(
         "Compare",
         "/compare",
@@ -55,6 +60,7 @@ def compare_page(
         _form(runs, choice) if len(runs) > 1 else nothing,
         tag("p", problem, class_="problem") if problem else None,
         None if outcome is None else _outcome(outcome, choice),
+        reader=reader,
     )
 
 

@@ -18,6 +18,7 @@ from headway.dashboard.job_parts import (
     state_chip,
 )
 from headway.dashboard.layout import Live, empty, heading, page, region
+from headway.dashboard.reader import Reader
 from headway.dashboard.run_panel import live_charts, live_figures, report_region
 from headway.dashboard.words import moment
 from headway.report.html.markup import Child, Markup, fragment, tag
@@ -52,13 +53,13 @@ class JobDetails:
     report: Report | None = None
 
 
-def job_page(details: JobDetails, *, with_runs: bool) -> str:
+def job_page(details: JobDetails, reader: Reader) -> str:
     """The document."""
     job = details.job
     return page(
         f"{job_title(job)} {job.id}",
         "/jobs",
-        _header(details),
+        _header(details, reader),
         _wait(details),
         _failure(job),
         live_figures(job) if details.is_run else None,
@@ -70,11 +71,11 @@ def job_page(details: JobDetails, *, with_runs: bool) -> str:
         _given(details),
         _events(details),
         live=Live(f"/v1/jobs/{job.id}/logs/stream", gap_ms=800),
-        with_runs=with_runs,
+        reader=reader,
     )
 
 
-def _header(details: JobDetails) -> Markup:
+def _header(details: JobDetails, reader: Reader) -> Markup:
     job = details.job
     facts = [
         tag("span", job.operation),
@@ -88,7 +89,7 @@ def _header(details: JobDetails) -> Markup:
     ]
     return region(
         "summary",
-        heading(job_title(job), state_chip(job), _actions(job)),
+        heading(job_title(job), state_chip(job), _actions(job) if reader.may_run else None),
         tag("p", facts, label_chips(job), class_="facts"),
         progress_bar(job),
         aria_label="Summary",

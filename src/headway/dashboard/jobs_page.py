@@ -17,6 +17,7 @@ from headway.dashboard.job_parts import (
     state_chip,
 )
 from headway.dashboard.layout import Live, empty, heading, page, region
+from headway.dashboard.reader import Reader
 from headway.dashboard.words import moment
 from headway.report.html.markup import Child, Markup, tag
 from headway.store.store import Store
@@ -126,19 +127,18 @@ def jobs_page(
     operations: list[str],
     position: str,
     now: datetime,
-    *,
-    with_runs: bool,
+    reader: Reader,
 ) -> str:
     """The document."""
     new_run = tag("a", "New run", href="/runs/new", class_="button primary")
     return page(
         "Jobs",
         "/jobs",
-        heading("Jobs", new_run if with_runs else None),
+        heading("Jobs", new_run if reader.with_runs and reader.may_run else None),
         _filter_form(wanted, operations),
         region("jobs", _table(wanted, found, now), _pages(wanted, found), aria_label="Jobs"),
         live=Live("/v1/jobs/stream", position),
-        with_runs=with_runs,
+        reader=reader,
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from headway.core.errors import ConfigError, HeadwayError
 from headway.dashboard.layout import heading, page, region
+from headway.dashboard.reader import Reader
 from headway.dashboard.run_fields import DEFAULT_PROFILE, FIELDS, GROUPS, Field, flag_values
 from headway.load.spec import RunSpec
 from headway.report.html.markup import Markup, tag
@@ -63,11 +64,12 @@ def _command(target: str, flags: Sequence[tuple[str, str]], server_url: str) -> 
     return " \\\n    ".join(lines)
 
 
-def new_run_page(draft: Draft, status_text: str | None = None) -> str:
+def new_run_page(draft: Draft, reader: Reader, status_text: str | None = None) -> str:
     """The document.
 
     Args:
         draft: The form as it is filled in.
+        reader: Who looks at it.
         status_text: Why the server refused it, when it did.
     """
     form = tag(
@@ -79,7 +81,7 @@ def new_run_page(draft: Draft, status_text: str | None = None) -> str:
         id="new-run",
         class_="new-run",
     )
-    return page("New run", "/runs/new", heading("New run"), form)
+    return page("New run", "/runs/new", heading("New run"), form, reader=reader)
 
 
 def _group(name: str, fields: Sequence[Field], values: Mapping[str, str]) -> Markup:

@@ -25,6 +25,7 @@ from headway.dashboard.job_parts import BENCH
 from headway.dashboard.jobs_page import Filter, find_jobs, jobs_page
 from headway.dashboard.layout import empty, heading, page
 from headway.dashboard.log_tail import log_tail
+from headway.dashboard.reader import Reader, reader_of
 from headway.dashboard.responses import html_response, see_other
 from headway.dashboard.run_panel import read_report
 from headway.report.html.markup import tag
@@ -69,6 +70,7 @@ class DashboardRoutes:
 
     async def jobs(
         self,
+        request: Request,
         caller: Caller,
         state: Annotated[str, Query(max_length=20)] = "",
         operation: TextParameter = "",
@@ -82,18 +84,18 @@ class DashboardRoutes:
         operations = sorted(each.name for each in self._registry)
         now = self._clock.now()
         return html_response(
-            jobs_page(wanted, found, operations, position, now, with_runs=self._with_runs)
+            jobs_page(wanted, found, operations, position, now, self._reader(request, caller))
         )
 
-    async def job(self, caller: Caller, job_id: JobReference) -> Response:
+    async def job(self, request: Request, caller: Caller, job_id: JobReference) -> Response:
         try:
             row = await self._access.find(job_id, caller)
         except Refusal as refusal:
-            return self._refused(refusal)
+            return self._refused(refusal, self._reader(request, caller))
         if row.id != job_id:
             return see_other(f"/jobs/{row.id}")
         details = await self._details(row, caller)
-        return html_response(job_page(details, with_runs=self._with_runs))
+        return html_response(job_page(details, self._reader(request, caller)))
 
     async def cancel(self, caller: Caller, job_id: JobReference) -> Response:
         row = await self._access.cancel(await self._access.find(job_id, caller), caller.user)
@@ -150,13 +152,16 @@ class DashboardRoutes:
         path = self._access.state_dir.root / str(stored.file)
         return await anyio.to_thread.run_sync(_start_of, path)
 
-    def _refused(self, refusal: Refusal) -> Response:
+    def _reader(self, request: Request, caller: Identity) -> Reader:
+        return reader_of(request, caller, with_runs=self._with_runs)
+
+    def _refused(self, refusal: Refusal, reader: Reader) -> Response:
         document = page(
             "Not found",
             "/jobs",
             heading("Not found"),
             empty(refusal.detail + ".", tag("a", "Show all jobs", href="/jobs")),
-            with_runs=self._with_runs,
+            reader=reader,
         )
         return html_response(document, refusal.status)
 

@@ -18,6 +18,7 @@ from headway.dashboard.compare_page import Choice, compare_page
 from headway.dashboard.comparisons import ComparisonFailed, Comparisons, Outcome
 from headway.dashboard.job_parts import BENCH
 from headway.dashboard.new_run import Draft, SpecOf, draft_of, form_values, new_run_page
+from headway.dashboard.reader import Reader, reader_of
 from headway.dashboard.responses import html_response, see_other
 from headway.dashboard.runs import Runs, run_directory
 from headway.dashboard.targets_page import targets_of, targets_page
@@ -58,28 +59,31 @@ class RunRoutes:
     async def form(self, request: Request, caller: Caller) -> Response:
         """The form, filled in as the address says."""
         values = form_values(parse_qs(request.url.query, max_num_fields=MAX_FIELDS))
-        return html_response(new_run_page(self._draft(request, values)))
+        return html_response(new_run_page(self._draft(request, values), _reader(request, caller)))
 
     async def submit(self, request: Request, caller: Caller) -> Response:
         """Start the run, or say what is wrong with it."""
         fields = _form(await request.body())
         draft = self._draft(request, form_values(fields))
+        reader = _reader(request, caller)
         if draft.spec is None or fields.get("do") == ["check"]:
-            return html_response(new_run_page(draft), 200 if draft.spec else 422)
+            return html_response(new_run_page(draft, reader), 200 if draft.spec else 422)
         try:
             row = await self._start(draft.spec, caller)
         except Refusal as refusal:
-            return html_response(new_run_page(draft, _sentence(refusal)), refusal.status)
+            return html_response(new_run_page(draft, reader, _sentence(refusal)), refusal.status)
         return see_other(f"/jobs/{row.id}")
 
-    async def targets(self, caller: Caller) -> Response:
+    async def targets(self, request: Request, caller: Caller) -> Response:
         """Who holds each target, who waits, and its history."""
         position = self._feed.position
         runs = await self._runs.newest(caller.workspace)
-        return html_response(targets_page(targets_of(runs), position, self._clock.now()))
+        now, reader = self._clock.now(), _reader(request, caller)
+        return html_response(targets_page(targets_of(runs), position, now, reader))
 
     async def compare(
         self,
+        request: Request,
         caller: Caller,
         a: JobText = "",
         b: JobText = "",
@@ -95,7 +99,7 @@ class RunRoutes:
                 outcome = await self._outcome(choice, caller)
             except (ComparisonFailed, Refusal) as error:
                 problem = str(error)
-        return html_response(compare_page(runs, choice, outcome, problem))
+        return html_response(compare_page(runs, choice, outcome, problem, _reader(request, caller)))
 
     async def _outcome(self, choice: Choice, caller: Identity) -> Outcome:
         directories = []
@@ -122,6 +126,10 @@ def _form(body: bytes) -> dict[str, list[str]]:
         return parse_qs(body.decode(), max_num_fields=MAX_FIELDS, keep_blank_values=True)
     except ValueError:
         raise Refusal(422, "the form cannot be read") from None
+
+
+def _reader(request: Request, caller: Identity) -> Reader:
+    return reader_of(request, caller, with_runs=True)
 
 
 def _sentence(refusal: Refusal) -> str:

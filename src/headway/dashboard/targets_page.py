@@ -18,6 +18,7 @@ from headway.dashboard.job_parts import (
     target_of,
 )
 from headway.dashboard.layout import Live, empty, heading, page, region
+from headway.dashboard.reader import Reader
 from headway.dashboard.runs import Run
 from headway.dashboard.words import moment
 from headway.operations.result import StageFigures
@@ -84,17 +85,19 @@ def targets_of(runs: Sequence[Run]) -> list[Target]:
     return [Target(name, found) for name, found in by_name.items()]
 
 
-def targets_page(targets: Sequence[Target], position: str, now: datetime) -> str:
+def targets_page(targets: Sequence[Target], position: str, now: datetime, reader: Reader) -> str:
     """The document."""
     new_run = tag("a", "New run", href="/runs/new", class_="button primary")
+    start = tag("a", "Start a run", href="/runs/new")
     cards = [_card(target, now) for target in targets]
-    nothing = empty("No target was measured yet.", tag("a", "Start a run", href="/runs/new"))
+    nothing = empty("No target was measured yet.", start if reader.may_run else None)
     return page(
         "Targets",
         "/targets",
-        heading("Targets", new_run),
+        heading("Targets", new_run if reader.may_run else None),
         region("targets", cards or nothing, kind="div"),
         live=Live("/v1/jobs/stream", position, gap_ms=2000),
+        reader=reader,
     )
 
 

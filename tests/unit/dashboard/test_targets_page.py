@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from headway.client.models import Job
+from headway.dashboard.reader import Reader
 from headway.dashboard.runs import Run
 from headway.dashboard.targets_page import targets_of, targets_page
 from headway.operations.result import BenchResult, StageFigures
@@ -55,7 +56,7 @@ def test_each_target_has_its_own_runs_and_its_line_in_order() -> None:
 def test_history_draws_one_chart_a_metric_of_like_runs_only() -> None:
     """Runs with other prompts or replies are another measurement: they share no line."""
     runs = [run(1, "SUCCEEDED"), run(2, "SUCCEEDED"), run(3, "SUCCEEDED", tokens=999)]
-    page = targets_page(targets_of(runs), "", NOW)
+    page = targets_page(targets_of(runs), "", NOW, Reader())
     assert "2 runs with the model and the requests of the newest" in page
     assert "1 with other requests are left out" in page
     # Only the rate was measured: what was not has no chart.
@@ -64,6 +65,6 @@ def test_history_draws_one_chart_a_metric_of_like_runs_only() -> None:
 
 
 def test_a_metric_that_no_run_has_is_no_chart_of_zeros() -> None:
-    page = targets_page(targets_of([run(1, "SUCCEEDED")]), "", NOW)
+    page = targets_page(targets_of([run(1, "SUCCEEDED")]), "", NOW, Reader())
     assert "Completed requests" in page
     assert ">TTFT p50<" not in page

@@ -9,7 +9,7 @@ document.addEventListener("submit", (event) => {
 });
 
 document.addEventListener("change", (event) => {
-  if (event.target.matches(".filter select")) event.target.form.requestSubmit();
+  if (event.target.matches(".filter select, .workspaces select")) event.target.form.requestSubmit();
 });
 
 // As in many tools: a slash puts the cursor into the search field.
@@ -23,6 +23,7 @@ document.addEventListener("keydown", (event) => {
 });
 
 tellTimes();
+document.documentElement.classList.add("with-script");
 const main = document.getElementById("main");
 if (document.getElementById("log")) {
   const { followJob } = await import("./job.js");
