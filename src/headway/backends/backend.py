@@ -53,33 +53,57 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         return "\n".join([message.as_text() for message in self.messages])
 
 
-class Progress(msgspec.Struct, eq=False):
+class Progress:
     """What is known of a request while it runs, filled in place by the backend.
 
     Whatever ends the request, this holds what had happened by then. Times are monotonic ns.
     A backend must set `sent_ns` and `done_ns`; streaming ones set the token times as well.
     """
 
-    pool_wait_ns: int | None = None
-    connect_ns: int | None = None
-    tls_ns: int | None = None
-    sent_ns: int | None = None
-    first_byte_ns: int | None = None
-    first_token_ns: int | None = None
-    first_content_ns: int | None = None
-    last_token_ns: int | None = None
-    done_ns: int | None = None
-    chunks: int | None = None
-    gaps_ns: list[int] | None = None
-    input_tokens: int | None = None
-    cached_tokens: int | None = None
-    output_tokens: int | None = None
-    output_tokens_source: Literal["usage", "tokenizer", "chunks"] | None = None
-    finish_reason: str | None = None
-    response_bytes: int | None = None
-    connection_reused: bool | None = None
-    resent: bool = False
-    text: str | None = None
+    __slots__ = (
+        "cached_tokens",
+        "chunks",
+        "connect_ns",
+        "connection_reused",
+        "done_ns",
+        "finish_reason",
+        "first_byte_ns",
+        "first_content_ns",
+        "first_token_ns",
+        "gaps_ns",
+        "input_tokens",
+        "last_token_ns",
+        "output_tokens",
+        "output_tokens_source",
+        "pool_wait_ns",
+        "resent",
+        "response_bytes",
+        "sent_ns",
+        "text",
+        "tls_ns",
+    )
+
+    def __init__(self) -> None:
+        self.pool_wait_ns: int | None = None
+        self.connect_ns: int | None = None
+        self.tls_ns: int | None = None
+        self.sent_ns: int | None = None
+        self.first_byte_ns: int | None = None
+        self.first_token_ns: int | None = None
+        self.first_content_ns: int | None = None
+        self.last_token_ns: int | None = None
+        self.done_ns: int | None = None
+        self.chunks: int | None = None
+        self.gaps_ns: list[int] | None = None
+        self.input_tokens: int | None = None
+        self.cached_tokens: int | None = None
+        self.output_tokens: int | None = None
+        self.output_tokens_source: Literal["usage", "tokenizer", "chunks"] | None = None
+        self.finish_reason: str | None = None
+        self.response_bytes: int | None = None
+        self.connection_reused: bool | None = None
+        self.resent: bool = False
+        self.text: str | None = None
 
 
 class Answer(msgspec.Struct, frozen=True):

@@ -176,11 +176,9 @@ class OpenAIBackend:
         start = exchange.reads[0][1]
         # Told by its first byte: no server-sent event begins with a brace, every JSON reply does,
         # and servers that ignore `stream` or report an error answer with JSON.
-        if not start.startswith((b"{", b"data")):
-            start = start[:64].lstrip()
-        if start.startswith(b"{"):
-            return self._read_whole(exchange.body)
-        if start.startswith(b"<"):
+        if start.startswith(b"{") or start[:64].lstrip().startswith(b"{"):
+            return self._read_whole(start if len(exchange.reads) == 1 else exchange.body)
+        if start[:64].lstrip().startswith(b"<"):
             return ReplySummary(), "the reply is an HTML page, not one of the OpenAI API"
         dialect = self._dialect
         groups, is_malformed = dialect.decoder.decode(exchange.reads, exchange.done_ns is not None)
@@ -225,10 +223,14 @@ def fill(summary: ReplySummary, progress: Progress) -> None:
     progress.finish_reason = summary.finish_reason
     usage = summary.usage
     if usage is not None:
-        progress.input_tokens = usage.sent
+        progress.input_tokens = usage.prompt_tokens
+        progress.output_tokens = usage.completion_tokens
+        if usage.prompt_tokens is None:
+            progress.input_tokens = usage.input_tokens
+        if usage.completion_tokens is None:
+            progress.output_tokens = usage.output_tokens
         if usage.prompt_tokens_details is not None or usage.input_tokens_details is not None:
             progress.cached_tokens = usage.cached
-        progress.output_tokens = usage.generated
     if progress.output_tokens is not None:
         progress.output_tokens_source = "usage"
     elif progress.chunks is not None:

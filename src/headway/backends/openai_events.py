@@ -28,14 +28,6 @@ class Usage(msgspec.Struct, gc=False):
     input_tokens_details: TokenDetails | None = None
 
     @property
-    def sent(self) -> int | None:
-        return self.input_tokens if self.prompt_tokens is None else self.prompt_tokens
-
-    @property
-    def generated(self) -> int | None:
-        return self.output_tokens if self.completion_tokens is None else self.completion_tokens
-
-    @property
     def cached(self) -> int | None:
         details = self.prompt_tokens_details or self.input_tokens_details
         return None if details is None else details.cached_tokens

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import inspect
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
@@ -14,7 +13,7 @@ from headway.backends.http_progress import fail_at_now
 from headway.backends.spec import PythonBackendSpec, TimeoutSpec
 from headway.backends.threads import DaemonThreads
 from headway.core.clock import monotonic_ns
-from headway.core.errors import ConfigError
+from headway.core.plugins import import_callable
 from headway.records.record import Failure
 
 
@@ -33,7 +32,7 @@ class PythonBackend:
         self._function: Callable[[Any], Any] | None = None
 
     async def startup(self) -> None:
-        self._function = _load(self._name)
+        self._function = import_callable(self._name)
 
     async def validate(self) -> TargetInfo:
         """Calls nothing: only the user knows what a call does."""
@@ -123,19 +122,3 @@ def _keep(result: Any, progress: Progress) -> None:
     if progress.output_tokens is not None:
         progress.output_tokens_source = "usage"
     progress.text = None if result is None else str(result)
-
-
-def _load(name: str) -> Callable[[Any], Any]:
-    module_name, _, path = name.partition(":")
-    try:
-        found: Any = importlib.import_module(module_name)
-    except ImportError as error:
-        raise ConfigError(
-            f"cannot import {module_name} ({error}); is its directory in PYTHONPATH?"
-        ) from error
-    for part in path.split("."):
-        found = getattr(found, part, None)
-    if not callable(found):
-        raise ConfigError(f"{module_name} has no callable {path}")
-    function: Callable[[Any], Any] = found
-    return function

@@ -11,6 +11,7 @@ from headway.backends.spec import (
     HttpBackendSpec,
     NullBackendSpec,
     OpenAIBackendSpec,
+    PluginBackendSpec,
     PythonBackendSpec,
     TargetSpec,
 )
@@ -48,6 +49,13 @@ def create_backend(backend: BackendSpec, target: TargetSpec) -> Backend:
             from headway.backends.null import NullBackend
 
             return NullBackend(backend)
+        case PluginBackendSpec():
+            from headway.core.plugins import load_plugin
+
+            made: Backend = load_plugin("headway.backends", backend.name)(
+                options=backend.options, target=target
+            )
+            return made
 
 
 def create_openai(spec: OpenAIBackendSpec, target: TargetSpec) -> OpenAIBackend:

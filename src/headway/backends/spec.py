@@ -96,7 +96,15 @@ class NullBackendSpec(SpecModel):
     chunks: int = Field(default=1, ge=1)
 
 
+class PluginBackendSpec(SpecModel):
+    """A backend of one's own, by the name of its entry point or as `module:name`."""
+
+    kind: Literal["plugin"] = "plugin"
+    name: str = Field(min_length=1)
+    options: dict[str, Any] = Field(default_factory=dict)
+
+
 BackendSpec = Annotated[
-    OpenAIBackendSpec | HttpBackendSpec | PythonBackendSpec | NullBackendSpec,
+    OpenAIBackendSpec | HttpBackendSpec | PythonBackendSpec | NullBackendSpec | PluginBackendSpec,
     Field(discriminator="kind"),
 ]

@@ -55,7 +55,7 @@ def test_a_role_only_event_is_no_first_token_and_a_usage_only_one_no_chunk() -> 
     assert progress.chunks == 3
     assert summary.text == "abc"
     assert summary.finish_reason == "stop"
-    assert summary.usage.generated == 3
+    assert summary.usage.completion_tokens == 3
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_a_long_block_of_content_is_taken_as_a_run() -> None:
     assert progress.chunks == 50
     assert summary.text == "".join(f" w{i}" for i in range(50))
     assert summary.finish_reason == "stop"
-    assert summary.usage.generated == 3
+    assert summary.usage.completion_tokens == 3
 
 
 texts = st.one_of(
