@@ -76,6 +76,16 @@ ROUTES: dict[tuple[str, str], Permission] = {
     ("DELETE", "/v1/targets/{name}"): Permission.ADMINISTER,
     ("GET", "/v1/workspaces/{workspace}/overlay"): Permission.READ,
     ("PUT", "/v1/workspaces/{workspace}/overlay"): Permission.MANAGE,
+    # signing in: by whoever the server does not know yet
+    ("GET", "/login"): Permission.OPEN,
+    ("POST", "/login"): Permission.OPEN,
+    ("GET", "/login/link/{code}"): Permission.OPEN,
+    ("POST", "/login/link/{code}"): Permission.OPEN,
+    ("GET", "/login/oidc"): Permission.OPEN,
+    ("GET", "/login/oidc/callback"): Permission.OPEN,
+    ("POST", "/logout"): Permission.OPEN,  # also with a session that is over
+    ("POST", "/v1/login-links"): Permission.KNOWN,
+    ("POST", "/workspace"): Permission.KNOWN,
     # pages
     ("GET", "/"): Permission.OPEN,  # only says where to go on
     ("GET", "/assets/{name}"): Permission.OPEN,  # style and script, the same for everybody
