@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench-load check lint format clean
+.PHONY: help demo test bench-load check lint audit format clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -32,7 +32,10 @@ lint: $(STAMP) ## Linters, types and import contracts
 bench-load: $(STAMP) ## Measure the load engine against its budgets, beside wrk
 	$(BIN)/python benchmarks/load/budgets.py
 
-check: lint test ## All that CI checks
+audit: $(STAMP) ## Known advisories for what Headway installs; needs the network
+	$(BIN)/python .ci/audit
+
+check: lint audit test ## All that CI checks, and the audit
 
 format: $(STAMP) ## Format the code
 	$(BIN)/ruff check --fix .
