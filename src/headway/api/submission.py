@@ -129,7 +129,7 @@ class Submissions:
             env=options.env,
             config_json=_JSON.dump_json(options.config).decode(),
             secrets=options.secrets_by_variable,
-            secret_names=() if aim is None else tuple(aim.secrets),
+            secret_names=_secret_names(asked.operation, asked.request, aim),
             target=None if aim is None or aim.target is None else aim.target.name,
             keep_result=operation.keep_result and not options.ignore_result,
             memory_limit_bytes=operation.memory_limit_bytes,
@@ -165,7 +165,7 @@ class Submissions:
         return msgspec.structs.replace(
             job,
             target=None if aim.target is None else aim.target.name,
-            secret_names=tuple(aim.secrets),
+            secret_names=_secret_names(operation, request, aim),
             concurrency_key=aim.concurrency_key,
         )
 
@@ -294,6 +294,12 @@ def _with_zone(asked: Asked) -> datetime | None:
 def _shorter(asked_s: float | None, operation_s: float | None) -> float | None:
     limits = [limit for limit in (asked_s, operation_s) if limit is not None]
     return min(limits, default=None)
+
+
+def _secret_names(operation: Operation, request: BaseModel, aim: Aim | None) -> tuple[str, ...]:
+    """What the operation asks for, and what its target does."""
+    own = operation.secrets_for(request)
+    return tuple(dict.fromkeys((*own, *(() if aim is None else aim.secrets))))
 
 
 def _key(asked: Asked, aim: Aim | None) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import headway
 from headway.backends.spec import TargetSpec
@@ -13,10 +13,13 @@ from headway.wire.exchange import Exchange, Timeouts, WireRequest
 from headway.wire.head import check_head
 from headway.wire.options import TransportOptions
 from headway.wire.origin import Origin, parse_origin
-from headway.wire.redaction import Redactor, SecretHeaders
+from headway.wire.redaction import Redactor, SecretHeaders, is_secret_name
 from headway.wire.tls import TlsOptions
 from headway.wire.transport import open_transport
 
+SECRET_REFERENCE = "secret:"  # noqa: S105 - a word before the name of one
+"""Begins a header's value that is the name of a secret."""
+_SHORTEST_SECRET = 8
 _VERSIONED = re.compile(r"/v\d+[a-z0-9]*$")
 
 
@@ -33,7 +36,7 @@ class Endpoint:
     def __init__(self, target: TargetSpec) -> None:
         self.origin = parse_origin(target.url)
         key = _api_key(target)
-        self.redactor = Redactor([key] if key else [])
+        self.redactor = Redactor(_secrets(target, key))
         self.headers = _headers(target, key)
         self.timeouts = _timeouts(target)
         self.transport = open_transport(target.transport, _options(target, self.origin))
@@ -81,7 +84,31 @@ def with_headers(fields: Mapping[str, str], more: Mapping[str, str]) -> SecretHe
     return SecretHeaders({**kept, **more})
 
 
+def _secrets(target: TargetSpec, key: str | None) -> Iterator[str]:
+    """What must not show in anything that the target sends back."""
+    if key:
+        yield key
+    hidden = {name.lower() for name in target.hidden_headers}
+    for name, value in target.headers.items():
+        if name.lower() in hidden or is_secret_name(name):
+            yield value
+            # `Bearer KEY`: a target repeats the key without the word.
+            if len(last := value.rpartition(" ")[2]) >= _SHORTEST_SECRET:
+                yield last
+
+
+def _check_references(target: TargetSpec) -> None:
+    """Refuse references to secrets: a server has put the values in their place by now."""
+    named = [value for value in target.headers.values() if value.startswith(SECRET_REFERENCE)]
+    if named or target.api_key_secret is not None:
+        raise ConfigError(
+            "secrets by name are kept by a server (--server); here, name the variable or file that "
+            "holds the key (--api-key-env, --api-key-file)"
+        )
+
+
 def _api_key(target: TargetSpec) -> str | None:
+    _check_references(target)
     if target.api_key_env is not None:
         key = os.environ.get(target.api_key_env, "").strip()
         if not key:
@@ -122,6 +149,7 @@ def _options(target: TargetSpec, origin: Origin) -> TransportOptions:
         ),
         proxy=target.proxy,
         spread_addresses=target.spread_addresses,
+        addresses=target.addresses,
     )
 
 

@@ -39,11 +39,17 @@ class TargetSpec(SpecModel):
     api_key_env: str | None = None
     """Name of the environment variable that holds the key."""
     api_key_file: Path | None = None
+    api_key_secret: str | None = Field(default=None, max_length=100)
+    """Name of the secret of the server's workspace that is the key."""
+    hidden_headers: tuple[str, ...] = ()
+    """Headers whose values are secrets whatever they are called; nothing shows them."""
     tls: TlsSpec = TlsSpec()
     proxy: str | None = None
     timeouts: TimeoutSpec = TimeoutSpec()
     transport: Literal["fast", "aiohttp"] = "fast"
     """A proxy always takes aiohttp."""
+    addresses: tuple[str, ...] = ()
+    """IP addresses to connect to instead of looking the host's name up."""
     spread_addresses: bool = False
     """Go round the addresses of the target's name instead of staying with the first that answers.
     """

@@ -47,6 +47,7 @@ class Operation:
             input.
         conditions: What each job waits for before it runs, besides what its submitter names: a
             function of the input and the configuration.
+        secrets: Names of the secrets that each job asks for, of its input.
         aim: What each job sends load to, where only registered targets may be measured.
         memory_limit_bytes: For the whole process tree of an attempt.
         config: Model of the configuration overlay; None: the operation takes none.
@@ -70,6 +71,7 @@ class Operation:
     cancel_on_disconnect: bool = False
     concurrency_key: str | Callable[[Any], str] | None = None
     conditions: Callable[[Any, Any], Sequence[Condition]] | None = None
+    secrets: Callable[[Any], Sequence[str]] | None = None
     aim: AimOf | None = None
     memory_limit_bytes: int | None = None
     config: type[BaseModel] | None = None
@@ -156,6 +158,10 @@ class Operation:
     def conditions_for(self, request: Any, config: Any) -> tuple[Condition, ...]:
         """What a job with this validated input and configuration waits for."""
         return () if self.conditions is None else tuple(self.conditions(request, config))
+
+    def secrets_for(self, request: Any) -> tuple[str, ...]:
+        """Names of the secrets that a job with this validated input asks for."""
+        return () if self.secrets is None else tuple(self.secrets(request))
 
     def validate_config(self, overlay: Mapping[str, Any]) -> Any:
         """The configuration of a job: the model's defaults under `overlay`.

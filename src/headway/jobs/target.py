@@ -51,7 +51,7 @@ class Aim:
         target: The registered target; None: the job sends nothing anywhere.
         concurrency_key: Jobs with the same key run one at a time.
         conditions: What the job waits for.
-        secrets: Names of the secrets that the operation asks for.
+        secrets: Names of the secrets that the target asks for.
     """
 
     target: TargetGrant | None
@@ -98,5 +98,6 @@ class Range:
         )
 
 
-AimOf = Callable[[Any, Any, Range], Aim]
-"""Of the validated input, the configuration and the range. Raises ConfigError to refuse."""
+AimOf = Callable[[Any, Any, Range], Aim | None]
+"""Of the validated input, the configuration and the range. None: the server is free, and the target
+is none of those registered. Raises ConfigError to refuse."""

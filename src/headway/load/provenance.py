@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Set
 from importlib import metadata
 from typing import Any
 
@@ -45,16 +46,22 @@ def public_spec(spec: RunSpec) -> dict[str, Any]:
     public["objectives"] = spec.judged_by.model_dump(mode="json")
     target = public["target"]
     target["url"] = redact_url(target["url"])
+    # Looked up by each attempt anew: another one is no other run.
+    target["addresses"] = []
     if target["proxy"] is not None:
         target["proxy"] = redact_url(target["proxy"])
+    hidden = {name.lower() for name in spec.target.hidden_headers}
     for part in (target, public["backend"]):
         headers = part.get("headers", {})
-        part |= {"headers": _public_headers(headers)} if headers else {}
+        part |= {"headers": _public_headers(headers, hidden)} if headers else {}
     return public
 
 
-def _public_headers(headers: dict[str, str]) -> dict[str, str]:
-    return {name: HIDDEN if is_secret_name(name) else value for name, value in headers.items()}
+def _public_headers(headers: dict[str, str], hidden: Set[str]) -> dict[str, str]:
+    return {
+        name: HIDDEN if name.lower() in hidden or is_secret_name(name) else value
+        for name, value in headers.items()
+    }
 
 
 def available_cpus() -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -32,7 +32,14 @@ from headway.load.resume import Past, check_same_workload, read_past
 from headway.load.sizing import worker_count
 from headway.load.spec import RunSpec, SearchProfile, TraceInputSpec
 from headway.load.stage_run import RunContext, StageRun
-from headway.load.stages import Planner, StageLimits, count_needed, count_stages, plan_stages
+from headway.load.stages import (
+    Planner,
+    StageLimits,
+    StagePlan,
+    count_needed,
+    count_stages,
+    plan_stages,
+)
 from headway.load.stop_rules import RuleFactory
 from headway.records.run_dir import RunDirectory, RunFile
 
@@ -52,6 +59,7 @@ class Run:
         rules: More stop rules, each made anew for each stage.
         resume: Go on with the run that the directory holds, when it holds one.
         deadlines: How long workers may take to start, and to be silent.
+        shape: Bounds each stage before it begins; a ConfigError of it ends the run.
         clock: The host's clocks.
     """
 
@@ -63,6 +71,7 @@ class Run:
         rules: Sequence[RuleFactory] = (),
         resume: bool = False,
         deadlines: Deadlines | None = None,
+        shape: Callable[[StagePlan], StagePlan] | None = None,
         clock: Clock | None = None,
     ) -> None:
         self._spec = spec
@@ -72,6 +81,7 @@ class Run:
         self._resume = resume
         self._past: Past | None = None
         self._deadlines = deadlines or Deadlines()
+        self._shape = shape
         self._clock = clock or SystemClock()
         self._run_id = secrets.token_hex(8)
         self._starting: asyncio.Task[Any] | None = None
@@ -296,6 +306,8 @@ class Run:
             plan = await self._interruptible(asyncio.to_thread(planners[step], results))
             if plan is None or self._stop_asked:
                 return
+            if self._shape is not None:
+                plan = self._shape(plan)
             if step != number:
                 plan = msgspec.structs.replace(plan, step=step)
             # Workers that died in the stage before are replaced: this is the next clean start.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from headway.jobs import Condition, JobContext, operation
 from headway.load.spec import RunSpec
+from headway.operations.aim import aim
 from headway.operations.files import check_readable
 from headway.operations.result import BenchResult
-from headway.operations.secrets import check_no_secrets
+from headway.operations.secrets import check_no_secrets, secret_names
 from headway.operations.target import BenchSettings, target_conditions, target_key
 
 
@@ -30,11 +31,13 @@ def conditions(spec: RunSpec, settings: BenchSettings) -> list[Condition]:
     grace_s=60.0,
     concurrency_key=target_key,
     conditions=conditions,
+    secrets=secret_names,
+    aim=aim,
     config=BenchSettings,
 )
 async def bench(job: JobContext, spec: RunSpec) -> BenchResult:
     """Load-test a target; one run at a time for each."""
     # Here, because the forkserver would carry the scheduler and the reports in every process.
-    from headway.operations.bench_run import BenchRun
+    from headway.operations.bench_run import BenchRun, prepared
 
-    return await BenchRun(job, spec).execute()
+    return await BenchRun(job, await prepared(job, spec)).execute()

@@ -9,8 +9,12 @@ from headway import report
 from headway.core.errors import HeadwayError
 from headway.jobs import JobCancelled, JobContext
 from headway.load import LiveSnapshot, Observer, Run, RunResult, RunSpec, StageResult
+from headway.operations.aim import pinned
+from headway.operations.ceilings import Ceilings
 from headway.operations.live_numbers import fraction_of, message_of, numbers_of
+from headway.operations.mask_file import mask_file
 from headway.operations.result import BenchResult, result_of
+from headway.operations.secrets import has_key, with_values
 from headway.records.record import Note, RunEvent, StageStarted
 from headway.records.run_dir import RunDirectory, RunFile
 from headway.report.model import Report
@@ -45,7 +49,9 @@ class BenchRun:
     def __init__(self, job: JobContext, spec: RunSpec) -> None:
         self._job = job
         self._path = job.job_dir / "run"
-        self._run = Run(spec, self._path, JobObserver(job), resume=True)
+        target = job.target
+        shape = None if target is None else Ceilings(target)
+        self._run = Run(spec, self._path, JobObserver(job), resume=True, shape=shape)
 
     async def execute(self) -> BenchResult:
         """Run to the end; whatever the end is, what was measured becomes the job's artifacts.
@@ -89,9 +95,32 @@ class BenchRun:
         for name in ARTIFACTS:
             file = self._path / name
             if file.exists():
+                self._mask(file)
                 # Nobody writes to it any more: another attempt works in a copy of the directory.
                 self._job.artifact(name, file, share=True)
         return made
+
+    def _mask(self, file: Path) -> None:
+        """Take the values of secrets out of a file, should a target's reply have brought one in."""
+        masker = self._job.place.masker
+        if masker is not None:
+            mask_file(file, masker)
+
+
+async def prepared(job: JobContext, spec: RunSpec) -> RunSpec:
+    """The run as this attempt carries it out: its target pinned, its secrets in their places.
+
+    Raises:
+        ConfigError: it may not go to its target any more, or a secret was not given to it.
+    """
+    target = job.target
+    if target is not None:
+        spec = await pinned(spec, target)
+        _say(f"target {target.name}: {', '.join(spec.target.addresses)}")
+        if not has_key(spec) and target.secret is not None:
+            with_key = spec.target.model_copy(update={"api_key_secret": target.secret})
+            spec = spec.model_copy(update={"target": with_key})
+    return with_values(spec, job.secret)
 
 
 class JobObserver(Observer):

@@ -40,6 +40,30 @@ def check_readable(spec: RunSpec) -> None:
             )
 
 
+def check_within(spec: RunSpec, directory: Path | None) -> None:
+    """Refuse a run that reads files outside of a directory.
+
+    Args:
+        spec: The run.
+        directory: The only place for files; None: there is none.
+
+    Raises:
+        InputError: naming the field and what to do.
+    """
+    for field, path in files_of(spec):
+        if directory is None:
+            raise InputError(
+                f"{field}: this server reads no files for load tests (its operator can name a "
+                "data_dir); use synthetic inputs, or run it here (--local)"
+            )
+        whole = path if path.is_absolute() else directory / path
+        # Links are followed first: one that leads out of the directory is outside of it.
+        if not whole.resolve().is_relative_to(directory.resolve()):
+            raise InputError(f"{field}: {path} is not in {directory}, where this server's data is")
+        if not (whole.is_file() and os.access(whole, os.R_OK)):
+            raise InputError(f"{field}: there is no file {path} in {directory} that can be read")
+
+
 def files_of(model: BaseModel, prefix: str = "") -> Iterator[tuple[str, Path]]:
     """Every file that the run names, with the dotted name of its field."""
     for name, value in model:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Sequence
 
 from aiohappyeyeballs import AddrInfoType
 
@@ -18,12 +19,14 @@ class AddressBook:
     Args:
         spread: Begin one address further with each connection, so that load goes to every
             address of the name; otherwise stay with the one that connected first.
+        fixed: The host's addresses, found out by somebody else; its name is then never looked up.
     """
 
-    def __init__(self, host: str, port: int, spread: bool) -> None:
+    def __init__(self, host: str, port: int, spread: bool, fixed: Sequence[str] = ()) -> None:
         self._host = host
         self._port = port
         self._spread = spread
+        self._fixed = fixed
         self._known: list[AddrInfoType] = []
         self._turn = 0
         self._lookup = asyncio.Lock()
@@ -55,8 +58,23 @@ class AddressBook:
         self._known = []
 
     async def _resolve(self) -> list[AddrInfoType]:
+        if self._fixed:
+            return [info for address in self._fixed for info in _numeric(address, self._port)]
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(
             self._host, self._port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
         )
         return list(found)
+
+
+def _numeric(address: str, port: int) -> list[AddrInfoType]:
+    """An address that is one already; asks nobody."""
+    return list(
+        socket.getaddrinfo(
+            address,
+            port,
+            type=socket.SOCK_STREAM,
+            proto=socket.IPPROTO_TCP,
+            flags=socket.AI_NUMERICHOST,
+        )
+    )

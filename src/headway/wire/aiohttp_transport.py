@@ -7,12 +7,14 @@ loop hands its bytes over, not at the socket, and `connect_ns` includes the TLS 
 from __future__ import annotations
 
 import io
+import socket
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from types import SimpleNamespace
 
 import aiohttp
 from aiohttp import http_exceptions
+from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from headway.core.clock import monotonic_ns
@@ -124,7 +126,33 @@ def _connector(options: TransportOptions, context: ssl.SSLContext | None) -> aio
         ssl=context if context is not None else True,
         keepalive_timeout=_KEEP_ALIVE_S,
         ttl_dns_cache=None,
+        resolver=_FixedResolver(options.addresses) if options.addresses else None,
     )
+
+
+class _FixedResolver(AbstractResolver):
+    """Gives the addresses that somebody else found out; asks nobody."""
+
+    def __init__(self, addresses: Sequence[str]) -> None:
+        self._addresses = addresses
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        return [
+            ResolveResult(
+                hostname=host,
+                host=address,
+                port=port,
+                family=socket.AF_INET6 if ":" in address else socket.AF_INET,
+                proto=socket.IPPROTO_TCP,
+                flags=socket.AI_NUMERICHOST,
+            )
+            for address in self._addresses
+        ]
+
+    async def close(self) -> None:
+        """Nothing is open."""
 
 
 def _data(body: bytes) -> bytes | io.BytesIO | None:

@@ -6,7 +6,7 @@ import asyncio
 import os
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import aiohappyeyeballs
 
@@ -31,11 +31,12 @@ class Connector:
         ssl_context: ssl.SSLContext | None,
         make_connection: Callable[[], Connection],
         spread: bool,
+        addresses: Sequence[str] = (),
     ) -> None:
         self._origin = origin
         self._ssl_context = ssl_context
         self._make_connection = make_connection
-        self._addresses = AddressBook(origin.host, origin.port, spread)
+        self._addresses = AddressBook(origin.host, origin.port, spread, addresses)
 
     async def open(
         self, exchange: Exchange, timeouts: Timeouts, left_s: float

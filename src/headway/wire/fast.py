@@ -42,7 +42,11 @@ class FastTransport:
             return Connection(loop, options.max_body_bytes, heads, self._pool.give_back, self._lost)
 
         self._connector = Connector(
-            options.origin, context, make_connection, options.spread_addresses
+            options.origin,
+            context,
+            make_connection,
+            options.spread_addresses,
+            options.addresses,
         )
 
     async def exchange(self, request: WireRequest, exchange: Exchange, timeouts: Timeouts) -> None:

@@ -24,3 +24,5 @@ class TransportOptions(msgspec.Struct, frozen=True, kw_only=True):
     """A larger body ends its exchange with a failure."""
     spread_addresses: bool = False
     """Go round the host name's addresses instead of staying with the first that answers."""
+    addresses: tuple[str, ...] = ()
+    """Connect to these; empty: look the host's name up."""
