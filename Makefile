@@ -32,6 +32,9 @@ lint: $(STAMP) ## Linters, types and import contracts
 bench-load: $(STAMP) ## Measure the load engine against its budgets, beside wrk
 	$(BIN)/python benchmarks/load/budgets.py
 
+bench-jobs: $(STAMP) ## Measure the job engine against its budgets, beside RQ and Celery
+	$(BIN)/python benchmarks/jobs/budgets.py
+
 audit: $(STAMP) ## Known advisories for what Headway installs; needs the network
 	$(BIN)/python .ci/audit
 
