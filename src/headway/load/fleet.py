@@ -153,7 +153,8 @@ class Fleet:
         log: File that takes the workers' standard error.
         deadlines: How long workers may take.
         clock: The host's clock.
-        listener: Hears the workers once they are ready.
+        listener: Hears the workers once they are ready. It may be changed between two runs on one
+            fleet.
     """
 
     def __init__(
@@ -162,7 +163,8 @@ class Fleet:
         self._log = log
         self._deadlines = deadlines
         self._clock = clock
-        self._listener = listener
+        self.listener = listener
+        self._setups: dict[int, RunSetup] = {}
         self._workers: dict[int, WorkerProcess] = {}
         self._starting: dict[int, asyncio.Future[TargetInfo]] = {}
         self._deaths: set[asyncio.Task[None]] = set()
@@ -192,10 +194,11 @@ class Fleet:
         if self._watching is None:
             self._watching = asyncio.get_running_loop().create_task(self._watch())
         self.spawn(count)
-        waiting = list(self._starting.values())
-        for number in self._starting:
-            told = Setup(number, setup.spec_json, setup.recipe, setup.observe)
-            self._workers[number].send(told)
+        waiting = [
+            self._set_up(number, setup)
+            for number in self._workers
+            if self._setups.get(number) is not setup
+        ]
         try:
             infos = await asyncio.wait_for(asyncio.gather(*waiting), self._deadlines.start_s)
         except TimeoutError:
@@ -230,6 +233,7 @@ class Fleet:
         for worker in doomed:
             worker.channel.close()
         self._workers.clear()
+        self._setups.clear()
         self._forget_starting()
         if self._watching is not None:
             self._watching.cancel()
@@ -238,6 +242,14 @@ class Fleet:
         _remove_if_empty(self._log)
 
     # --- one worker ----------------------------------------------------------------------------
+
+    def _set_up(self, number: int, setup: RunSetup) -> asyncio.Future[TargetInfo]:
+        """Tell a worker what the run is; the future is done when it is ready for it."""
+        if number not in self._starting:
+            self._starting[number] = asyncio.get_running_loop().create_future()
+        self._setups[number] = setup
+        self._workers[number].send(Setup(number, setup.spec_json, setup.recipe, setup.observe))
+        return self._starting[number]
 
     def _spawn_one(self, number: int) -> None:
         worker = WorkerProcess(number, self._log, self._clock)
@@ -255,7 +267,7 @@ class Fleet:
     def _worker_said(self, worker: WorkerProcess, message: FromWorker) -> None:
         starting = self._starting.get(worker.number)
         if starting is None:
-            self._listener.worker_said(worker, message)
+            self.listener.worker_said(worker, message)
         elif isinstance(message, Ready):
             del self._starting[worker.number]
             if not starting.done():
@@ -276,9 +288,10 @@ class Fleet:
             return
         if self._workers.get(worker.number) is worker:
             del self._workers[worker.number]
+            self._setups.pop(worker.number, None)
         starting = self._starting.get(worker.number)
         if starting is None:
-            self._listener.worker_lost(worker, worker.cause_of_death())
+            self.listener.worker_lost(worker, worker.cause_of_death())
         elif not starting.done():
             starting.set_exception(
                 WorkerLost(

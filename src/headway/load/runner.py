@@ -61,6 +61,7 @@ class Run:
         deadlines: How long workers may take to start, and to be silent.
         shape: Bounds each stage before it begins; a ConfigError of it ends the run.
         clock: The host's clocks.
+        fleet: Workers that another run lends to this one, and uses again afterwards.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Run:
         deadlines: Deadlines | None = None,
         shape: Callable[[StagePlan], StagePlan] | None = None,
         clock: Clock | None = None,
+        fleet: Fleet | None = None,
     ) -> None:
         self._spec = spec
         self._path = run_dir
@@ -83,6 +85,7 @@ class Run:
         self._deadlines = deadlines or Deadlines()
         self._shape = shape
         self._clock = clock or SystemClock()
+        self._borrowed = fleet
         self._run_id = secrets.token_hex(8)
         self._starting: asyncio.Task[Any] | None = None
         self._stage: StageRun | None = None
@@ -115,25 +118,32 @@ class Run:
         """
         self._path.mkdir(parents=True, exist_ok=True)
         self._look_back()
+        if self._borrowed is not None:
+            return await self._execute_with(self._borrowed)
         fleet = Fleet(self._path / "workers.log", self._deadlines, self._clock, self)
-        workers = worker_count(self._spec, available_cpus())
         try:
-            # They load their modules while the inputs are prepared.
-            fleet.spawn(workers)
-            self._start_null_server()
-            recipe = await self._interruptible(self._prepare_inputs())
-            if recipe is None:
-                return self._result([], None)
-            barrier = Barrier(fleet, workers, self._setup(recipe))
-            self._observer.phase("starting workers")
-            target = await self._interruptible(barrier.reach())
-            if target is None:
-                return self._result([], None)
-            run = await self._begun(recipe, target, workers)
-            return await self._run_stages(run, recipe, barrier)
+            return await self._execute_with(fleet)
         finally:
             self._close_null_server()
             await (fleet.kill() if self._aborted else fleet.close())
+
+    async def _execute_with(self, fleet: Fleet) -> RunResult:
+        fleet.listener = self
+        workers = worker_count(self._spec, available_cpus())
+        # They load their modules while the inputs are prepared.
+        fleet.spawn(workers)
+        self._start_null_server()
+        recipe = await self._interruptible(self._prepare_inputs())
+        if recipe is None:
+            return self._result([], None)
+        calibration = await self._calibrate(fleet)
+        barrier = Barrier(fleet, workers, self._setup(recipe))
+        self._observer.phase("starting workers")
+        target = await self._interruptible(barrier.reach())
+        if target is None:
+            return self._result([], None)
+        run = self._begun(recipe, target, workers, calibration)
+        return await self._run_stages(run, recipe, barrier)
 
     # --- the fleet's listener ------------------------------------------------------------------
 
@@ -187,14 +197,20 @@ class Run:
         if self._past is not None:
             self._run_id = self._past.run.run_id
 
-    async def _begun(self, recipe: Recipe, target: TargetInfo, workers: int) -> RunFile:
+    def _begun(
+        self,
+        recipe: Recipe,
+        target: TargetInfo,
+        workers: int,
+        calibration: dict[str, Any] | None,
+    ) -> RunFile:
         """What `run.json` says: as it stands there, or made now."""
         if self._past is not None:
             check_same_workload(self._past, recipe.workload_hash)
             return self._past.run
         run = self._run_file(recipe)
         run.provenance |= {"target": target_provenance(target), "workers": workers}
-        await self._calibrate(run)
+        run.calibration = calibration
         return run
 
     def _start_null_server(self) -> None:
@@ -208,15 +224,18 @@ class Run:
             self._null_server.close()
             self._null_server = None
 
-    async def _calibrate(self, run: RunFile) -> None:
+    async def _calibrate(self, fleet: Fleet) -> dict[str, Any] | None:
+        """The floor of this client, measured by the workers that will measure the target."""
         if self._null_server is None:
-            return
+            return None
         # Here, not at the top: calibration runs runs, and needs reports, which take long to load.
         from headway.load.calibration import calibrate
 
         self._observer.phase("calibrating")
-        run.calibration = await self._interruptible(calibrate(self._spec, self._null_server))
+        floor = await self._interruptible(calibrate(self._spec, self._null_server, fleet))
+        fleet.listener = self
         self._close_null_server()
+        return floor
 
     def _run_file(self, recipe: Recipe) -> RunFile:
         return RunFile(

@@ -86,21 +86,30 @@ class Worker:
     async def run(self) -> None:
         """Serve the parent until it says so, or is gone."""
         asyncio.get_running_loop().set_exception_handler(self._loop_failed)
-        setup = await self._inbox.get()
-        if not isinstance(setup, Setup):
-            return
+        message = await self._inbox.get()
+        ticking = asyncio.get_running_loop().create_task(self._tick())
+        try:
+            # More than once where a calibration goes before the run.
+            while isinstance(message, Setup):
+                message = await self._carry_out(message)
+        finally:
+            ticking.cancel()
+            await self._linger()
+
+    async def _carry_out(self, setup: Setup) -> ToWorker | None:
+        """One run; returns the message that ended it."""
         self._setup = setup
+        self._meter = Meter(self._clock)
         spec = RunSpec.model_validate_json(setup.spec_json)
         backend = await self._start(spec)
         if backend is None:
-            return
-        ticking = asyncio.get_running_loop().create_task(self._tick())
+            return None
         try:
-            await self._serve(spec, backend)
+            return await self._serve(spec, backend)
         except Exception as error:  # noqa: BLE001  told to the parent before this process ends
             self._slot_failed(error)
+            return None
         finally:
-            ticking.cancel()
             await self._end(backend)
 
     async def _start(self, spec: RunSpec) -> Backend | None:
@@ -115,7 +124,6 @@ class Worker:
             self.send(_start_failure(error))
             if backend is not None:
                 await self._shut_down(backend)
-            await self._linger()
             return None
         self.send(Ready(msgspec.json.encode(target)))
         # What exists now lives until the end: full collections need not look at it again, and
@@ -125,18 +133,19 @@ class Worker:
         gc.set_threshold(20_000, 20, 50)
         return backend
 
-    async def _serve(self, spec: RunSpec, backend: Backend) -> None:
+    async def _serve(self, spec: RunSpec, backend: Backend) -> ToWorker | None:
         services = StageServices(backend, self, self._clock, self._slot_failed)
         while not self._broken:
             message = await self._inbox.get()
-            if message is None or isinstance(message, Exit):
-                return
+            if message is None or isinstance(message, Exit | Setup):
+                return message
             if isinstance(message, PrepareStage):
                 await self._prepare(message, spec)
             elif isinstance(message, BeginStage):
                 self._begin(message, spec, services)
-            elif self._stage is not None and not isinstance(message, Setup):
+            elif self._stage is not None:
                 self._pass_on(self._stage, message)
+        return None
 
     async def _prepare(self, message: PrepareStage, spec: RunSpec) -> None:
         assert self._setup is not None
@@ -172,10 +181,11 @@ class Worker:
     async def _end(self, backend: Backend) -> None:
         if self._stage is not None:
             await self._stage.close()
+            self._stage = None
         if self._inputs is not None:
             self._inputs.close()
+            self._inputs = None
         await self._shut_down(backend)
-        await self._linger()
 
     async def _shut_down(self, backend: Backend) -> None:
         try:

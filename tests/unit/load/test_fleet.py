@@ -98,3 +98,17 @@ async def test_a_fleet_closes_in_peace_twice_and_takes_its_empty_log_along(
     assert [process.poll() for process in processes] == [0, 0]
     assert listener.lost == []
     assert not (tmp_path / "workers.log").exists()
+
+
+async def test_a_fleet_is_told_of_one_run_after_another(make_fleet, setup):
+    """Calibration goes before the run on the same processes, and leaves nothing of itself."""
+    fleet, listener = make_fleet()
+    await fleet.start(1, setup)
+    before = [worker.process.pid for worker in fleet.workers]
+    other = msgspec.structs.replace(setup)
+    info = await fleet.start(1, other)
+    assert info.model == "null"
+    assert [worker.process.pid for worker in fleet.workers] == before
+    again = await fleet.start(1, other)
+    assert again.model is None  # Nothing was asked a third time.
+    assert listener.lost == []
