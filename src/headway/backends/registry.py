@@ -50,10 +50,10 @@ def create_backend(backend: BackendSpec, target: TargetSpec) -> Backend:
 
             return NullBackend(backend)
         case PluginBackendSpec():
-            from headway.core.plugins import load_plugin
+            from headway.core.plugins import make_plugin
 
-            made: Backend = load_plugin("headway.backends", backend.name)(
-                options=backend.options, target=target
+            made: Backend = make_plugin(
+                "headway.backends", backend.name, options=backend.options, target=target
             )
             return made
 

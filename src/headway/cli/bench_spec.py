@@ -20,7 +20,7 @@ DEFAULT_STAGE_S = 30.0
 """How long a stage lasts when nobody says when it ends: a sweep of 8 then takes four minutes."""
 
 _PARTS_WITH_KINDS = ("profile", "inputs", "backend")
-_TARGETLESS_BACKENDS = ("null", "python")
+_TARGETLESS_BACKENDS = ("null", "python", "plugin")
 
 
 def build_spec(
@@ -74,16 +74,24 @@ def _implied_kinds(base: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[st
         implied["profile.kind"] = _implied_profile(flags)
     if _kind(base, flags, "inputs") is None:
         profile = implied.get("profile.kind") or _kind(base, flags, "profile")
-        data = "trace" if profile == "trace" else "file"
-        implied["inputs.kind"] = data if "inputs.path" in flags else "synthetic"
+        implied["inputs.kind"] = _implied_inputs(flags, profile)
     if _kind(base, flags, "backend") is None:
-        implied["backend.kind"] = "openai-chat"
+        implied["backend.kind"] = "plugin" if "backend.name" in flags else "openai-chat"
     return implied
+
+
+def _implied_inputs(flags: Mapping[str, Any], profile: str | None) -> str:
+    if "inputs.name" in flags:
+        return "plugin"
+    if "inputs.path" not in flags:
+        return "synthetic"
+    return "trace" if profile == "trace" else "file"
 
 
 def _implied_profile(flags: Mapping[str, Any]) -> str:
     for path, kind in (
         ("profile.slo", "search"),
+        ("profile.name", "plugin"),
         ("profile.rate", "poisson"),
         ("profile.streams", "concurrent"),
         ("profile.rate_to", "ramp"),

@@ -9,7 +9,7 @@ import msgspec
 
 from headway.backends.tokens import open_token_counter
 from headway.load.inputs import Recipe, prepare
-from headway.load.spec import FileInputSpec, RunSpec
+from headway.load.spec import FileInputSpec, PluginInputSpec, RunSpec
 from headway.records.record import Note
 
 COUNTING_DEADLINE_S = 20.0
@@ -26,7 +26,7 @@ async def prepare_inputs(
         InputError, ConfigError: the inputs cannot be used.
         TargetError: the target cannot be measured.
     """
-    if isinstance(spec.inputs, FileInputSpec):  # Files are sent as they are.
+    if isinstance(spec.inputs, FileInputSpec | PluginInputSpec):  # Sent as they are.
         return await prepare(spec.inputs, spec.backend, spec.seed, directory)
     try:
         async with asyncio.timeout(deadline_s):

@@ -222,4 +222,4 @@ def rate_grid(low_per_s: float, high_per_s: float, precision: float) -> list[flo
 
 def sign_test(hits: int, trials: int) -> float:
     """The chance of at least `hits` heads in `trials` throws of a fair coin."""
-    return sum(math.comb(trials, k) for k in range(hits, trials + 1)) / 2**trials
+    return math.ldexp(sum(math.comb(trials, k) for k in range(hits, trials + 1)), -trials)

@@ -238,7 +238,8 @@ def _lengthened(seconds: float, rate: float, conditions: Sequence[Condition]) ->
     """Long enough for the verdict, and for a request beyond the highest percentile."""
     share = min((condition.tail_share for condition in conditions), default=1.0)
     needed_s: float = _MARGIN * max(MIN_COMPLETED, 1 / share) / rate
-    return min(max(seconds, needed_s), seconds * _MOST_LENGTHENED)
+    longest_s: float = seconds * _MOST_LENGTHENED
+    return min(max(seconds, needed_s), longest_s)
 
 
 def _first(results: Sequence[StageResult], kind: str) -> StageResult | None:

@@ -7,7 +7,7 @@ Secrets have no field: an API key is named by the environment variable or file t
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -86,8 +86,17 @@ class TraceInputSpec(SpecModel):
     tokenizer: Path | None = None
 
 
+class PluginInputSpec(SpecModel):
+    """Content made by somebody's own code, by the name of its entry point or as `module:name`."""
+
+    kind: Literal["plugin"] = "plugin"
+    name: str = Field(min_length=1)
+    options: dict[str, Any] = Field(default_factory=dict)
+
+
 InputSpec = Annotated[
-    SyntheticInputSpec | FileInputSpec | TraceInputSpec, Field(discriminator="kind")
+    SyntheticInputSpec | FileInputSpec | TraceInputSpec | PluginInputSpec,
+    Field(discriminator="kind"),
 ]
 
 
@@ -168,6 +177,16 @@ class TraceProfile(SpecModel):
     cap: Streams | None = None
 
 
+class PluginProfile(SpecModel):
+    """Open loop, at the times that somebody's own arrival process gives."""
+
+    kind: Literal["plugin"] = "plugin"
+    name: str = Field(min_length=1)
+    """Of its entry point, or `module:name`."""
+    options: dict[str, Any] = Field(default_factory=dict)
+    cap: Streams | None = None
+
+
 class SweepProfile(SpecModel):
     """Synchronous, then saturation, then rates between what those two achieved."""
 
@@ -223,7 +242,8 @@ SingleProfile = Annotated[
     | PoissonProfile
     | GammaProfile
     | RampProfile
-    | TraceProfile,
+    | TraceProfile
+    | PluginProfile,
     Field(discriminator="kind"),
 ]
 
@@ -253,6 +273,7 @@ Profile = Annotated[
     | GammaProfile
     | RampProfile
     | TraceProfile
+    | PluginProfile
     | SweepProfile
     | SearchProfile
     | StagesProfile,

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from headway.core.errors import ConfigError, InternalError
+from headway.core.plugins import make_plugin
 from headway.load.arrivals import (
     ArrivalProcess,
     ConstantArrivals,
@@ -25,6 +26,7 @@ from headway.load.spec import (
     ConcurrentProfile,
     ConstantProfile,
     GammaProfile,
+    PluginProfile,
     PoissonProfile,
     RampProfile,
     RunSpec,
@@ -178,6 +180,8 @@ def _plans(
         yield _ramp(profile)
     elif isinstance(profile, TraceProfile):
         yield _trace(profile, trace_ns)
+    elif isinstance(profile, PluginProfile):
+        yield _plugin(profile)
     else:
         for rate in profile.rate:
             yield rate_stage(profile, rate)
@@ -238,6 +242,15 @@ def _trace(profile: TraceProfile, trace_ns: Sequence[int] | None) -> StagePlan:
     arrivals = TraceArrivals(trace_ns, profile.time_scale)
     name = f"trace × {profile.time_scale:g}"
     return _open(name, profile.model_dump(mode="json"), arrivals, profile.cap)
+
+
+def _plugin(profile: PluginProfile) -> StagePlan:
+    arrivals = make_plugin("headway.arrivals", profile.name, options=profile.options)
+    if not callable(getattr(arrivals, "offsets_ns", None)):
+        raise ConfigError(
+            f"arrivals {profile.name} made {arrivals!r}, which has no method offsets_ns"
+        )
+    return _open(f"plugin {profile.name}", profile.model_dump(mode="json"), arrivals, profile.cap)
 
 
 # --- sweep -------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headway.load.inputs.conversation import Inputs
 from headway.load.inputs.recipe import Recipe
 from headway.load.inputs.synthetic import SyntheticInputs
-from headway.load.spec import FileInputSpec, SyntheticInputSpec, TraceInputSpec
+from headway.load.spec import FileInputSpec, PluginInputSpec, SyntheticInputSpec, TraceInputSpec
 
 
 def open_inputs(recipe: Recipe, seed: int, stage: int = 0) -> Inputs:
@@ -30,3 +30,7 @@ def open_inputs(recipe: Recipe, seed: int, stage: int = 0) -> Inputs:
             from headway.load.inputs.trace_inputs import TraceInputs
 
             return TraceInputs(recipe, spec, seed, stage)
+        case PluginInputSpec():
+            from headway.load.inputs.plugin import open_plugin_inputs
+
+            return open_plugin_inputs(spec, seed, stage)

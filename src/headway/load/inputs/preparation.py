@@ -19,6 +19,7 @@ from headway.load.inputs.formats import detect_format
 from headway.load.inputs.importing import Imported, Source
 from headway.load.inputs.keys import derive_key
 from headway.load.inputs.lengths import first_input_lengths, import_lengths
+from headway.load.inputs.plugin import prepare_plugin
 from headway.load.inputs.recipe import Recipe, workload_hash
 from headway.load.inputs.trace import (
     first_trace_lengths,
@@ -26,7 +27,13 @@ from headway.load.inputs.trace import (
     read_offsets,
     trace_recipe,
 )
-from headway.load.spec import FileInputSpec, InputSpec, SyntheticInputSpec, TraceInputSpec
+from headway.load.spec import (
+    FileInputSpec,
+    InputSpec,
+    PluginInputSpec,
+    SyntheticInputSpec,
+    TraceInputSpec,
+)
 
 T = TypeVar("T")
 
@@ -62,6 +69,8 @@ async def prepare(
             return await preparation.file(inputs)
         case TraceInputSpec():
             return await preparation.trace(inputs)
+        case PluginInputSpec():
+            return await in_thread(lambda stop: prepare_plugin(inputs, seed))
 
 
 def offsets_ns(recipe: Recipe) -> Sequence[int]:
