@@ -14,7 +14,11 @@ from headway.store.values import RetentionRule
 
 _log = logging.getLogger(__name__)
 
-_BATCH = 200
+_LOOK = 20_000
+"""Ids asked for at a time. A limit by number or size reads the whole index of the ended jobs each
+time: 0.1 s for 50,000 of them, so looking once for every 200 took longer the more there were."""
+_BATCH = 50
+"""Jobs removed in one commit. Claims wait for it: with 200 they waited four times as long."""
 
 
 class Retention:
@@ -35,16 +39,25 @@ class Retention:
         """Remove, in batches, all that may go now."""
         removed = 0
         for rule in self._rules:
-            while expired := await self._store.expired_jobs(rule, _BATCH):
-                # Files first: if this process dies between the two, the rows still name what is
-                # left to do, and nothing is orphaned.
-                await asyncio.to_thread(self._remove_files, expired)
-                deleted = await self._store.delete_jobs(expired)
+            more = True
+            while more:
+                expired = await self._store.expired_jobs(rule, _LOOK)
+                deleted = await self._remove(expired)
                 removed += deleted
-                if not deleted:
-                    break
+                # What ends meanwhile is for the next run: a busy server would never be done.
+                more = deleted > 0 and len(expired) == _LOOK
         if removed:
             _log.info("retention removed %d jobs", removed)
+
+    async def _remove(self, expired: Sequence[str]) -> int:
+        removed = 0
+        for start in range(0, len(expired), _BATCH):
+            batch = expired[start : start + _BATCH]
+            # Files first: if this process dies between the two, the rows still name what is left
+            # to do, and nothing is orphaned.
+            await asyncio.to_thread(self._remove_files, batch)
+            removed += await self._store.delete_jobs(batch)
+        return removed
 
     def _remove_files(self, job_ids: Sequence[str]) -> None:
         for job_id in job_ids:

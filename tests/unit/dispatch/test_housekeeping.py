@@ -165,6 +165,25 @@ class TestRetention:
         await Retention(store, state_dir, [RetentionRule(max_jobs=7)]).run()
         assert len(await store.expired_jobs(RetentionRule(max_jobs=0), 1000)) == 7
 
+    async def test_a_run_ends_though_jobs_go_on_ending(
+        self, store: SqliteStore, state_dir: StateDir, jobs: Any
+    ) -> None:
+        class BusyStore:
+            """One more job has ended whenever somebody looks."""
+
+            async def expired_jobs(self, rule: RetentionRule, limit: int) -> list[str]:
+                await jobs.submit(JOB)
+                (claimed,) = await store.claim("w", {"long": 1}, 60)
+                await store.end_attempt(claimed.claim, Finish(outcome=Outcome.FAILED))
+                return await store.expired_jobs(rule, limit)
+
+            async def delete_jobs(self, job_ids: list[str]) -> int:
+                return await store.delete_jobs(job_ids)
+
+        busy: Any = BusyStore()
+        async with asyncio.timeout(30):
+            await Retention(busy, state_dir, [RetentionRule(max_jobs=0)]).run()
+
 
 async def test_host_statistics_measure_the_state_directory(
     store: SqliteStore, state_dir: StateDir
