@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from headway.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from headway.load import Observer, RunResult
+    from headway.load.early import EarlyProcesses
     from headway.load.spec import RunSpec
 
 _EXAMPLES = """
@@ -52,8 +53,6 @@ def bench_command(ctx: click.Context, /, source: Sequence[str], **options: Any) 
     With a URL alone the model is discovered and the load swept from one request at a time to
     saturation, with prompts of 256 tokens and replies of at most 128.
     """
-    from headway.cli.bench_spec import build_spec
-
     output = BenchOutput(as_json=options["json_"], quiet=options["quiet"])
     run_dir = Path(options["run_dir"] or options["resume"] or _default_run_dir())
     server = None if options["local"] else options["server"]
@@ -61,23 +60,47 @@ def bench_command(ctx: click.Context, /, source: Sequence[str], **options: Any) 
         from headway.cli.bench_remote import attach
 
         return attach(server, options["attach"], run_dir, output)
-    from_file, url = _read_sources(source)
-    if options["resume"]:
-        from_file = overlay(_spec_of_run(run_dir), from_file)
-    flags = spec_values(ctx) | ({"target.url": url} if url else {})
-    spec = build_spec(from_file, flags, ctx.command.params)
-    if options["resume"]:
-        _check_secrets(spec)
     if server is None or options["resume"]:
-        return run_bench(spec, run_dir, output, resume=bool(options["resume"]))
+        with _early_processes(options) as early:
+            spec = _read_spec(ctx, source, run_dir if options["resume"] else None)
+            return run_bench(spec, run_dir, output, resume=bool(options["resume"]), early=early)
     from headway.cli.bench_remote import Wishes, submit
 
+    spec = _read_spec(ctx, source, None)
     wishes = Wishes(_optional_s(options["target_wait"]), detach=options["detach"])
     return submit(server, spec, wishes, run_dir, output)
 
 
+def _early_processes(options: Mapping[str, Any]) -> EarlyProcesses:
+    """What a run will need, begun while this process loads the rest of itself."""
+    from headway.load.early import EarlyProcesses
+
+    speaks = options["backend"] is None or options["backend"].startswith("openai")
+    wants_floor = options["calibrate"] is not False and not options["resume"]
+    return EarlyProcesses(null_server=speaks and wants_floor)
+
+
+def _read_spec(ctx: click.Context, source: Sequence[str], resumed: Path | None) -> RunSpec:
+    """What is asked: the flags over the files, over the run that is resumed."""
+    from headway.cli.bench_spec import build_spec
+
+    from_file, url = _read_sources(source)
+    if resumed is not None:
+        from_file = overlay(_spec_of_run(resumed), from_file)
+    flags = spec_values(ctx) | ({"target.url": url} if url else {})
+    spec = build_spec(from_file, flags, ctx.command.params)
+    if resumed is not None:
+        _check_secrets(spec)
+    return spec
+
+
 def run_bench(
-    spec: RunSpec, run_dir: Path, output: BenchOutput, *, resume: bool = False
+    spec: RunSpec,
+    run_dir: Path,
+    output: BenchOutput,
+    *,
+    resume: bool = False,
+    early: EarlyProcesses | None = None,
 ) -> ExitCode:
     """Run `spec`, write its reports, print what was asked for.
 
@@ -86,14 +109,16 @@ def run_bench(
         run_dir: Where the run is kept; must not hold one, unless it is resumed.
         output: What to print.
         resume: Go on with the run that `run_dir` holds.
+        early: Processes for it that run already.
 
     Returns:
         How the command ends.
     """
+    result = asyncio.run(_execute(spec, run_dir, resume=resume, quiet=output.quiet, early=early))
+    # Here, not above: reports take a tenth of a second to load, and nothing is sent meanwhile.
     from headway import report
     from headway.records.run_dir import RunDirectory
 
-    result = asyncio.run(_execute(spec, run_dir, resume=resume, quiet=output.quiet))
     directory = RunDirectory(run_dir)
     built = report.build(directory)
     report.write_reports(directory, built)
@@ -103,11 +128,13 @@ def run_bench(
     return code
 
 
-async def _execute(spec: RunSpec, run_dir: Path, *, resume: bool, quiet: bool) -> RunResult:
+async def _execute(
+    spec: RunSpec, run_dir: Path, *, resume: bool, quiet: bool, early: EarlyProcesses | None
+) -> RunResult:
     from headway.load import Run
 
     with _observer(quiet) as observer:
-        run = Run(spec, run_dir, observer, resume=resume)
+        run = Run(spec, run_dir, observer, resume=resume, early=early)
         with interrupts(run.request_stop, run.abort):
             return await run.execute()
 

@@ -11,9 +11,6 @@ import asyncio
 import contextlib
 import os
 import signal
-import socket
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -24,6 +21,7 @@ from headway.backends.backend import TargetInfo
 from headway.core.clock import NS_PER_S, Clock
 from headway.core.errors import ConfigError, HeadwayError, TargetError, WorkerLost
 from headway.load.channel import Channel
+from headway.load.early import EarlyWorker
 from headway.load.messages import (
     Broken,
     Exit,
@@ -84,7 +82,7 @@ class FleetListener(Protocol):
 class WorkerProcess:
     """One worker: its process, its channel, and what is known of it."""
 
-    def __init__(self, number: int, log: Path, clock: Clock) -> None:
+    def __init__(self, number: int, spawned: EarlyWorker, clock: Clock) -> None:
         self.number = number
         self._clock = clock
         self._decoder = decoder_for_parent()
@@ -93,10 +91,8 @@ class WorkerProcess:
         self.heard_ns = clock.monotonic_ns()
         self.killed_because: str | None = None
         self.last_words: str | None = None
-        ours, theirs = socket.socketpair()
-        with theirs:
-            self.process = _start_process(theirs, log)
-        self.channel = Channel(ours, self._received, lambda: self.on_closed(self))
+        self.process = spawned.process
+        self.channel = Channel(spawned.socket, self._received, lambda: self.on_closed(self))
 
     def send(self, message: ToWorker) -> None:
         """Queue a message."""
@@ -182,6 +178,10 @@ class Fleet:
             if number not in self._workers:
                 self._spawn_one(number)
 
+    def adopt(self, spawned: EarlyWorker) -> None:
+        """Take over a process that was started before there was a fleet, as its first worker."""
+        self._take(0, spawned)
+
     async def start(self, count: int, setup: RunSetup) -> TargetInfo:
         """Bring the fleet to `count` ready workers: the barrier before a stage.
 
@@ -248,11 +248,17 @@ class Fleet:
         if number not in self._starting:
             self._starting[number] = asyncio.get_running_loop().create_future()
         self._setups[number] = setup
-        self._workers[number].send(Setup(number, setup.spec_json, setup.recipe, setup.observe))
+        log = str(self._log)
+        told = Setup(number, setup.spec_json, setup.recipe, setup.observe, log)
+        self._workers[number].send(told)
         return self._starting[number]
 
     def _spawn_one(self, number: int) -> None:
-        worker = WorkerProcess(number, self._log, self._clock)
+        with self._log.open("ab") as log:
+            self._take(number, EarlyWorker(log))
+
+    def _take(self, number: int, spawned: EarlyWorker) -> None:
+        worker = WorkerProcess(number, spawned, self._clock)
         worker.on_message = self._worker_said
         worker.on_closed = self._worker_closed
         self._workers[number] = worker
@@ -335,19 +341,6 @@ class Barrier:
     async def reach(self) -> TargetInfo:
         """Replace the workers that died; wait until all are ready. Raises as `Fleet.start`."""
         return await self.fleet.start(self._count, self._setup)
-
-
-def _start_process(theirs: socket.socket, log: Path) -> subprocess.Popen[bytes]:
-    with log.open("ab") as error_log:
-        return subprocess.Popen(
-            [sys.executable, "-m", "headway.load.worker_main", str(theirs.fileno())],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=error_log,
-            pass_fds=(theirs.fileno(),),
-            # A group of its own: Ctrl-C in the terminal is for the parent to interpret.
-            process_group=0,
-        )
 
 
 def _start_error(failed: StartFailed) -> HeadwayError:

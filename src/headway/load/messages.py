@@ -40,6 +40,8 @@ class Setup(msgspec.Struct, frozen=True, tag="setup"):
     recipe: bytes
     observe: bool = False
     """Whether somebody watches single requests; if nobody does, no update is made."""
+    log: str | None = None
+    """The file that takes the worker's standard error from now on."""
 
 
 class PrepareStage(msgspec.Struct, frozen=True, tag="prepare_stage"):

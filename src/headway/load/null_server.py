@@ -8,28 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 from typing import Any
 
 from headway.core.errors import WorkerLost
+from headway.load.early import NullServerProcess
 
 _READY_DEADLINE_S = 15.0
-_EXIT_DEADLINE_S = 3.0
 
 
 class NullServer:
-    """A simulated server with no delay, in a process of its own."""
+    """A simulated server with no delay, in a process of its own.
 
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "headway.sim", "--die-with-parent"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            # A group of its own: Ctrl-C in the terminal is for the parent to interpret.
-            process_group=0,
-        )
+    Args:
+        started: Its process, where it was started before there was a run.
+    """
+
+    def __init__(self, started: NullServerProcess | None = None) -> None:
+        self._started = started or NullServerProcess()
+        self._process = self._started.process
 
     async def url(self) -> str:
         """Where it listens; waits until it does.
@@ -44,10 +40,7 @@ class NullServer:
 
     def close(self) -> None:
         """End the process; safe to call twice."""
-        self._process.kill()
-        assert self._process.stdout is not None
-        self._process.stdout.close()
-        self._process.wait(_EXIT_DEADLINE_S)
+        self._started.close()
 
     async def _ready_url(self) -> str:
         """The URL in the first line of its output."""

@@ -14,6 +14,7 @@ from headway.backends.backend import TargetInfo
 from headway.backends.spec import OpenAIBackendSpec
 from headway.core.clock import Clock, SystemClock
 from headway.core.errors import ConfigError, HeadwayError
+from headway.load.early import EarlyProcesses
 from headway.load.fleet import Barrier, Deadlines, Fleet, RunSetup, WorkerProcess
 from headway.load.inputs import Recipe, offsets_ns
 from headway.load.journal import Journal
@@ -62,6 +63,7 @@ class Run:
         shape: Bounds each stage before it begins; a ConfigError of it ends the run.
         clock: The host's clocks.
         fleet: Workers that another run lends to this one, and uses again afterwards.
+        early: Processes that were started already; the run takes those that it can use.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class Run:
         shape: Callable[[StagePlan], StagePlan] | None = None,
         clock: Clock | None = None,
         fleet: Fleet | None = None,
+        early: EarlyProcesses | None = None,
     ) -> None:
         self._spec = spec
         self._path = run_dir
@@ -86,6 +89,7 @@ class Run:
         self._shape = shape
         self._clock = clock or SystemClock()
         self._borrowed = fleet
+        self._early = early
         self._run_id = secrets.token_hex(8)
         self._starting: asyncio.Task[Any] | None = None
         self._stage: StageRun | None = None
@@ -131,6 +135,8 @@ class Run:
         fleet.listener = self
         workers = worker_count(self._spec, available_cpus())
         # They load their modules while the inputs are prepared.
+        if self._early is not None and (spawned := self._early.take_worker()) is not None:
+            fleet.adopt(spawned)
         fleet.spawn(workers)
         self._start_null_server()
         recipe = await self._interruptible(self._prepare_inputs())
@@ -217,7 +223,8 @@ class Run:
         # Only protocols that the simulated server speaks can be calibrated.
         speaks = isinstance(self._spec.backend, OpenAIBackendSpec)
         if self._spec.calibrate and speaks and self._past is None:
-            self._null_server = NullServer()
+            started = self._early.take_null_server() if self._early is not None else None
+            self._null_server = NullServer(started)
 
     def _close_null_server(self) -> None:
         if self._null_server is not None:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import os
 import resource
 import socket
+import sys
 import traceback
 from typing import Any, Literal
 
@@ -99,6 +101,8 @@ class Worker:
     async def _carry_out(self, setup: Setup) -> ToWorker | None:
         """One run; returns the message that ended it."""
         self._setup = setup
+        if setup.log is not None:
+            _log_to(setup.log)
         self._meter = Meter(self._clock)
         spec = RunSpec.model_validate_json(setup.spec_json)
         backend = await self._start(spec)
@@ -276,6 +280,14 @@ class Meter:
         self._lag_ns = 0
         self._wall_ns = self._clock.monotonic_ns()
         self._cpu_s = _cpu_s()
+
+
+def _log_to(path: str) -> None:
+    """Standard error goes there: a worker that was started early had the command's."""
+    with contextlib.suppress(OSError):  # A full disk is no reason not to measure.
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        os.dup2(descriptor, sys.stderr.fileno())
+        os.close(descriptor)
 
 
 def _cpu_s() -> float:
