@@ -7,8 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -18,6 +17,7 @@ from fault_server import (
     OPERATIONS,
     Jobs,
     dead,
+    second_worker,
     start,
     stop_within_a_write,
     submit,
@@ -29,24 +29,6 @@ from job_servers import JobServer, StartServer
 from headway.core.clock import monotonic_ns, ns_from_s
 
 pytestmark = pytest.mark.timeout(240)
-
-
-@contextmanager
-def second_worker(server: JobServer) -> Iterator[int]:
-    """Another worker beside the server's own."""
-    process = subprocess.Popen(
-        [
-            sys.executable, "-m", "headway.cli.main", "worker", "--no-bench", "--drain-s", "5",
-            "--operations", str(OPERATIONS), "--state-dir", str(server.state_dir),
-            "--long", "2", "--short", "2",
-        ],
-        stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    try:
-        yield process.pid
-    finally:
-        process.terminate()
-        process.wait(30)
 
 
 def test_a_worker_that_slept_past_its_lease_can_write_nothing_more(

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
-from contextlib import closing
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +38,27 @@ def until_printed(client: Client, job_id: str) -> list[int]:
     """Wait for a job's first line; the numbers in it."""
     said = next(said for said in client.follow(job_id) if isinstance(said, LogChunk))
     return [int(word) for word in said.text.split() if word.isdigit()]
+
+
+@contextmanager
+def second_worker(server: JobServer) -> Iterator[int]:
+    """Another worker beside the server's own, ready; the process id of its keeper."""
+    process = subprocess.Popen(
+        [
+            sys.executable, "-m", "headway.cli.main", "worker", "--no-bench", "--drain-s", "5",
+            "--operations", str(OPERATIONS), "--state-dir", str(server.state_dir),
+            "--long", "2", "--short", "2",
+        ],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        assert b"ready" in process.stdout.readline()
+        yield process.pid
+    finally:
+        process.terminate()
+        process.wait(30)
+        process.stdout.close()
 
 
 def titled(server: JobServer, title: str) -> int:

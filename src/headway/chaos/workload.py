@@ -58,6 +58,7 @@ class Assignment:
 
 
 _Parts = dict[str, Any]
+_SLOW = 0.15
 
 
 def _quick(rng: random.Random, number: int) -> _Parts:
@@ -69,8 +70,10 @@ def _inline(rng: random.Random, number: int) -> _Parts:
 
 
 def _steady(rng: random.Random, number: int) -> _Parts:
-    lines = rng.randint(20, 150)
-    pause_s = rng.choice((0.005, 0.01, 0.02))
+    lines, pause_s = rng.randint(20, 150), rng.choice((0.005, 0.01, 0.02))
+    if rng.random() < _SLOW:
+        # Still at work when its worker, stopped past its lease, has lost it to another.
+        lines, pause_s = 40, 0.2
     given = {"lines": lines, "pause_s": pause_s}
     return {"operation": "chaos.steady", "input": given, "result": lines, "lines": lines}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
 
 from headway.dispatch.doorbell import WORK, Doorbell, job_topic
 from headway.dispatch.metrics import AttemptMetrics
@@ -19,18 +20,30 @@ class Rescuer:
         store: Knows the owners.
         doorbell: Rung when jobs are ready again.
         metrics: Counts.
+        kill_stale: Kills what dead owners have left running.
     """
 
-    def __init__(self, store: Store, doorbell: Doorbell, metrics: AttemptMetrics) -> None:
+    def __init__(
+        self,
+        store: Store,
+        doorbell: Doorbell,
+        metrics: AttemptMetrics,
+        kill_stale: Callable[[], Awaitable[None]],
+    ) -> None:
         self._store = store
         self._doorbell = doorbell
         self._metrics = metrics
+        self._kill_stale = kill_stale
 
     async def step(self) -> float | None:
         """One look. It writes only when there is something to rescue."""
         dead = [owner for owner in await self._store.owners() if is_dead(owner)]
         if not dead and not await self._store.any_lease_over():
             return None
+        if dead:
+            # A dead worker's forkserver ends its jobs, but may be slow, or stand still itself: the
+            # next attempt must not begin beside what is left of the last.
+            await self._kill_stale()
         rescued = await self._store.rescue(dead)
         self._metrics.rescued(rescued)
         for each in rescued:

@@ -169,7 +169,7 @@ class Worker:
         )
 
     def _rescuing(self) -> Loop:
-        rescuer = Rescuer(self.store, self.doorbell, self.metrics)
+        rescuer = Rescuer(self.store, self.doorbell, self.metrics, self._supervisor.kill_stale)
         return Loop("rescuing", rescuer.step, _RESCUE_S, self.doorbell.listen())
 
     def _watching_the_clock(self) -> Loop:

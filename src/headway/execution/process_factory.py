@@ -40,6 +40,7 @@ class ProcessFactory:
         self._settings = settings
         self._clock = clock
         self._groups: CgroupBase | None = None
+        self._others_groups: CgroupBase | None = None
         self._forkserver: Forkserver | None = None
         self._restart: asyncio.Task[None] | None = None
         self._processes: dict[int, JobProcessHandle] = {}
@@ -58,15 +59,21 @@ class ProcessFactory:
         self._was_subreaper = is_subreaper()
         set_subreaper(True)
         self._open_groups()
-        stale = await asyncio.to_thread(kill_stale)
-        if stale:
-            log.warning("killed %d processes that a dead supervisor had left", len(stale))
+        await self.kill_stale()
         try:
             self._forkserver = await self._new_forkserver()
             self.killer = self._choose_killer()
         except BaseException:
             await self.close()
             raise
+
+    async def kill_stale(self) -> None:
+        """Kill what supervisors that are dead by now have left on this host."""
+        if self._others_groups is not None:
+            self._others_groups.kill_stale()
+        stale = await asyncio.to_thread(kill_stale)
+        if stale:
+            log.warning("killed %d processes that a dead supervisor had left", len(stale))
 
     def current(self) -> Forkserver:
         """The living forkserver.
@@ -135,7 +142,7 @@ class ProcessFactory:
             return
         # Two supervisors in one process, as in tests, must not share a directory.
         groups = CgroupBase(parent, f"{owner}.{secrets.token_hex(4)}")
-        groups.kill_stale()
+        self._others_groups = groups
         if self._settings.kill_means in (None, KillMeans.CGROUP) and groups.create():
             self._groups = groups
 

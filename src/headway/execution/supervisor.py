@@ -69,6 +69,10 @@ class Supervisor:
         running.add_done_callback(self._running.discard)
         return running
 
+    async def kill_stale(self) -> None:
+        """Kill the job processes of supervisors that are dead; those of the living stay."""
+        await self._factory.kill_stale()
+
     async def close(self, grace_s: float = 0.0) -> None:
         """Stop what runs (reason `closing`) and every process. Can be called again."""
         await asyncio.gather(
