@@ -118,6 +118,10 @@ _OPTIONS: Sequence[_Decorator] = (
         help="File that holds the API key.",
     ),
     _option(
+        "--api-key-secret", metavar="NAME", section=_TARGET, path="target.api_key_secret",
+        help="Secret of the server's workspace that is the API key (with --server).",
+    ),
+    _option(
         "--insecure", is_flag=True, section=_TARGET, path="target.tls.verify",
         convert=lambda given: not given, help="Do not verify the TLS certificate.",
     ),

@@ -38,6 +38,10 @@ _SUBCOMMANDS = {
     "submit": _Subcommand("headway.cli.submit:submit_command", "Submit a job."),
     "dashboard": _Subcommand("headway.cli.dashboard:dashboard_command", "Open the dashboard."),
     "jobs": _Subcommand("headway.cli.jobs:jobs_group", "List, watch, cancel and retry jobs."),
+    "secrets": _Subcommand("headway.cli.admin_secrets:secrets_group", "Keep keys with a server."),
+    "targets": _Subcommand(
+        "headway.cli.admin_targets:targets_group", "Register what a server's users may measure."
+    ),
 }
 
 

@@ -39,6 +39,7 @@ class _Wishes:
     concurrency_key: str | None
     label: tuple[str, ...]
     env: tuple[str, ...]
+    secret: tuple[str, ...]
     config: tuple[str, ...]
     ignore_result: bool
 
@@ -57,6 +58,7 @@ class _Wishes:
                 concurrency_key=self.concurrency_key,
                 labels=dict(_pair("--label", text) for text in self.label),
                 env=dict(_pair("--env", text) for text in self.env),
+                secrets=dict(_secret(text) for text in self.secret),
                 config=parse_input(self.config, None),
                 ignore_result=self.ignore_result,
             )
@@ -78,6 +80,10 @@ class _Wishes:
 @click.option("--concurrency-key", help="One job with this key runs at a time.")
 @click.option("--label", multiple=True, metavar="NAME=TEXT", help="For finding it; repeatable.")
 @click.option("--env", multiple=True, metavar="NAME=TEXT", help="Environment; repeatable.")
+@click.option(
+    "--secret", multiple=True, metavar="ENV[=NAME]",
+    help="Variable that gets the value of a secret of the workspace; repeatable.",
+)  # fmt: skip
 @click.option("--config", multiple=True, metavar="KEY=TEXT", help="Configuration; repeatable.")
 @click.option("--ignore-result", is_flag=True, help="Do not keep the result.")
 @click.option("--idempotency-key", help="Submitting again with it gives the same job.")
@@ -166,6 +172,12 @@ def _json(text: str, where: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise ConfigError(f"{where}: this is not JSON: {error}") from None
+
+
+def _secret(text: str) -> tuple[str, str]:
+    """`ENV=NAME`; a variable alone is called like its secret."""
+    variable, _, name = text.partition("=")
+    return variable, name or variable
 
 
 def _pair(option: str, text: str) -> tuple[str, str]:

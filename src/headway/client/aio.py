@@ -15,6 +15,7 @@ from pydantic import BaseModel, JsonValue
 from headway.client.address import server_address
 from headway.client.flows import follow_call, list_query, log_query
 from headway.client.following import LogChunk
+from headway.client.limits import AsyncLimits
 from headway.client.models import (
     Artifact,
     Event,
@@ -25,6 +26,7 @@ from headway.client.models import (
     SubmitOptions,
     Why,
 )
+from headway.client.provisions import AsyncProvisions
 from headway.client.retrying import RetryPolicy
 from headway.client.steps import Answer, Call, Flow, Lost, Pause, Reply
 from headway.client.transport import (
@@ -67,6 +69,16 @@ class AsyncClient:
     async def close(self) -> None:
         """Close the connections."""
         await self._http.aclose()
+
+    @property
+    def provisions(self) -> AsyncProvisions:
+        """Secrets, targets and overlays."""
+        return AsyncProvisions(self._brain.provisions, self._carry_out)
+
+    @property
+    def limits(self) -> AsyncLimits:
+        """Limits of workspaces and users, and locks."""
+        return AsyncLimits(self._brain.limits, self._carry_out)
 
     async def __aenter__(self) -> Self:
         return self

@@ -15,6 +15,7 @@ from pydantic import BaseModel, JsonValue
 from headway.client.address import server_address
 from headway.client.flows import follow_call, list_query, log_query
 from headway.client.following import LogChunk
+from headway.client.limits import Limits
 from headway.client.models import (
     Artifact,
     Event,
@@ -25,6 +26,7 @@ from headway.client.models import (
     SubmitOptions,
     Why,
 )
+from headway.client.provisions import Provisions
 from headway.client.retrying import RetryPolicy
 from headway.client.steps import Answer, Call, Flow, Lost, Pause, Reply
 from headway.client.transport import (
@@ -69,6 +71,16 @@ class Client:
         """Close the connections; a pause between two tries ends at once."""
         self._closing.set()
         self._http.close()
+
+    @property
+    def provisions(self) -> Provisions:
+        """Secrets, targets and overlays."""
+        return Provisions(self._brain.provisions, self._carry_out)
+
+    @property
+    def limits(self) -> Limits:
+        """Limits of workspaces and users, and locks."""
+        return Limits(self._brain.limits, self._carry_out)
 
     def __enter__(self) -> Self:
         return self

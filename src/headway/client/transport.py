@@ -13,6 +13,8 @@ from headway import __version__
 from headway.client.authority import CACERT_VARIABLE, trusted_authorities
 from headway.client.flows import Flows
 from headway.client.following import FollowCursor
+from headway.client.limits import LimitFlows
+from headway.client.provisions import ProvisionFlows
 from headway.client.retrying import Retrier, RetryPolicy
 from headway.client.steps import Call, Lost, Reply
 from headway.core.clock import Clock, SystemClock
@@ -28,6 +30,8 @@ class Brain:
         self._clock = clock or SystemClock()
         self._retrier = Retrier(policy, self._clock, random.Random())
         self.flows = Flows(self._retrier, self._clock)
+        self.provisions = ProvisionFlows(self._retrier.send)
+        self.limits = LimitFlows(self._retrier.send)
 
     def cursor(self, opening: Call) -> FollowCursor:
         return FollowCursor(opening, self._retrier, self._policy, self._clock)
