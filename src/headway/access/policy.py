@@ -76,6 +76,13 @@ ROUTES: dict[tuple[str, str], Permission] = {
     ("DELETE", "/v1/targets/{name}"): Permission.ADMINISTER,
     ("GET", "/v1/workspaces/{workspace}/overlay"): Permission.READ,
     ("PUT", "/v1/workspaces/{workspace}/overlay"): Permission.MANAGE,
+    # limits and locks
+    ("GET", "/v1/limits"): Permission.READ,
+    ("PUT", "/v1/limits/workspaces/{workspace}"): Permission.ADMINISTER,
+    ("PUT", "/v1/limits/workspaces/{workspace}/users/{user}"): Permission.MANAGE,
+    ("GET", "/v1/limits/locks"): Permission.ADMINISTER,
+    ("PUT", "/v1/limits/locks"): Permission.ADMINISTER,
+    ("DELETE", "/v1/limits/locks"): Permission.ADMINISTER,
     # signing in: by whoever the server does not know yet
     ("GET", "/login"): Permission.OPEN,
     ("POST", "/login"): Permission.OPEN,

@@ -14,12 +14,14 @@ from headway.api.artifact_routes import ArtifactRoutes
 from headway.api.body_limit import BodyLimit
 from headway.api.entrance import Entrance
 from headway.api.extension import Extension, ExtensionParts
+from headway.api.fair_use import FairUse, FairUseSettings
 from headway.api.health_routes import HealthRoutes
 from headway.api.job_access import JobAccess
 from headway.api.job_feed import JobFeed
 from headway.api.job_routes import JobRoutes
 from headway.api.job_stream import JobStreamRoutes
 from headway.api.known_hosts import KnownHosts
+from headway.api.limit_routes import LimitRoutes
 from headway.api.limits import Limits
 from headway.api.live import LiveJobs
 from headway.api.log_routes import LogRoutes
@@ -68,6 +70,7 @@ class Collaborators:
         premises: What submissions are checked against; None: nothing.
         accounts: Keeps the audit log of what is provided; None: there is none.
         extensions: Add routes of their own.
+        fair_use: How fast users may ask, and how urgent their jobs may be.
         hosts: The names under which the server answers.
         proxies: Whose word is taken for where a request came from.
     """
@@ -90,6 +93,7 @@ class Collaborators:
     premises: Premises | None = None
     accounts: AccountStore | None = None
     extensions: Sequence[Extension] = ()
+    fair_use: FairUseSettings = field(default_factory=FairUseSettings)
     hosts: KnownHosts = field(default_factory=lambda: KnownHosts("127.0.0.1"))
     proxies: TrustedProxies = field(default_factory=TrustedProxies)
 
@@ -106,7 +110,9 @@ def create_app(parts: Collaborators) -> FastAPI:
     )
     install_problem_handlers(app)
     parts.metrics.followers.set_function(lambda: parts.live.watched)
-    for router in _routers(parts):
+    fair_use = FairUse(parts.fair_use, parts.clock)
+    parts.entrance.gate.limit(fair_use.check_request)
+    for router in _routers(parts, fair_use):
         # Not include_router: it hides the routes, and the gate has to stand around each of them.
         app.router.routes.extend(router.routes)
     parts.entrance.gate.guard(app.router.routes)
@@ -119,8 +125,8 @@ def create_app(parts: Collaborators) -> FastAPI:
     return app
 
 
-def _routers(parts: Collaborators) -> list[APIRouter]:
-    submissions = Submissions(parts.registry, parts.environment, parts.premises)
+def _routers(parts: Collaborators, fair_use: FairUse) -> list[APIRouter]:
+    submissions = Submissions(parts.registry, parts.environment, parts.premises, fair_use)
     access = JobAccess(
         parts.store,
         parts.doorbell,
@@ -130,6 +136,7 @@ def _routers(parts: Collaborators) -> list[APIRouter]:
         parts.feed,
         parts.premises,
         submissions,
+        fair_use,
     )
     streams = LogStreams(parts.live, parts.clock, parts.limits)
     places = StreamPlaces(parts.limits.streams_per_user)
@@ -150,6 +157,7 @@ def _routers(parts: Collaborators) -> list[APIRouter]:
         JobRoutes(access, parts.clock, readiness),
         LogRoutes(access, streams, parts.limits, places),
         ArtifactRoutes(access),
+        LimitRoutes(parts.store.limits, parts.doorbell, parts.accounts),
         HealthRoutes(readiness, _metrics_page(parts)),
     )
     own = [each.router() for each in routes]

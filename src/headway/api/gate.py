@@ -33,6 +33,10 @@ def _note_nothing(
     """For servers without an audit log."""
 
 
+def _any_rate(identity: Identity) -> None:
+    """For servers that limit no rates."""
+
+
 @dataclass(eq=False, slots=True)
 class _Passage:
     """A request that was let in and is not answered yet."""
@@ -60,6 +64,7 @@ class Gate:
         self._authenticator = authenticator
         self._denied = denied
         self._inside: set[_Passage] = set()
+        self._check_rate: Callable[[Identity], None] = _any_rate
 
     def guard(self, routes: Iterable[BaseRoute]) -> None:
         """Stand around each of these routes.
@@ -71,6 +76,10 @@ class Gate:
             if not isinstance(route, Route):
                 raise TypeError(f"the gate cannot guard {route!r}")
             route.app = _Guarded(self, route.path, route.app)
+
+    def limit(self, check_rate: Callable[[Identity], None]) -> None:
+        """Let nobody through faster than `check_rate` allows; it refuses who is too fast."""
+        self._check_rate = check_rate
 
     async def admit(self, scope: Scope, template: str) -> _Passage | None:
         """Let the request through, with its identity in the scope.
@@ -93,6 +102,7 @@ class Gate:
                 self._note(scope, template, identity, refusal.status)
             raise
         assert permission is not None
+        self._check_rate(identity)  # no denial: nobody asked for what is not theirs
         scope[SCOPE_KEY] = identity
         task = asyncio.current_task()
         assert task is not None

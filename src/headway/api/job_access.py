@@ -13,6 +13,7 @@ from fastapi import Response
 from fastapi.responses import StreamingResponse
 
 from headway.access.identity import Identity
+from headway.api.fair_use import FairUse
 from headway.api.job_feed import JobFeed
 from headway.api.live import LiveJobs
 from headway.api.log_files import JobLogs
@@ -25,6 +26,7 @@ from headway.core.statedir import StateDir
 from headway.core.states import Lane
 from headway.dispatch.doorbell import CANCEL, WORK, Doorbell, job_topic
 from headway.dispatch.inline_lane import Admission, Busy
+from headway.store.limits import WHOLE, QueueFull
 from headway.store.store import Store
 from headway.store.values import (
     Ambiguous,
@@ -38,6 +40,8 @@ from headway.store.values import (
 )
 
 _FILE_PIECE_BYTES = 256 * 1024
+_FULL_RETRY_AFTER_S = "5"
+"""Until jobs have started; nobody knows how long that is."""
 
 
 class JobAccess:
@@ -51,6 +55,7 @@ class JobAccess:
         admit: Keeps places in the inline lane, or says that it is full.
         feed: Told of new jobs, for which nothing rings.
         premises: Checks what only the store can tell of a submission; None: nothing is checked.
+        fair_use: Says how many jobs a workspace may submit in a time; None: any number.
         submissions: Asks of a retry what was asked of the submission; None: nothing is asked.
     """
 
@@ -64,7 +69,9 @@ class JobAccess:
         feed: JobFeed,
         premises: Premises | None = None,
         submissions: Submissions | None = None,
+        fair_use: FairUse | None = None,
     ) -> None:
+        self._fair_use = fair_use
         self._premises = premises
         self._submissions = submissions
         self.store = store
@@ -74,14 +81,17 @@ class JobAccess:
         self._admit = admit
         self._feed = feed
 
-    async def submit(self, jobs: Sequence[NewJob]) -> list[JobRow]:
+    async def submit(self, jobs: Sequence[NewJob], caller: Identity | None = None) -> list[JobRow]:
         """Store jobs in one commit and ring for them.
 
         Raises:
             Refusal: 409; an idempotency key was used for another request. 503; the inline lane
                 is full, and nothing is queued behind it in silence (J4). 422; a job names a
-                secret that its workspace has not.
+                secret that its workspace has not. 429; more jobs would wait than may, or the
+                workspace of `caller` has submitted too many in a short time.
         """
+        if self._fair_use is not None:
+            self._fair_use.check_submission(jobs, caller)
         if self._premises is not None:
             await self._premises.check(jobs)
         with self._places_for(jobs):
@@ -92,6 +102,8 @@ class JobAccess:
                 f"the idempotency key {answer.key!r} belongs to another request"
                 f" (job {answer.job_id}); use a new key for a new job",
             )
+        if isinstance(answer, QueueFull):
+            raise Refusal(429, _full_words(answer), headers={"retry-after": _FULL_RETRY_AFTER_S})
         self._doorbell.ring(WORK)
         self._feed.submitted(submitted.job.id for submitted in answer)
         return [submitted.job for submitted in answer]
@@ -141,7 +153,7 @@ class JobAccess:
         if idempotency_key is not None:
             idempotency = Idempotency(key=idempotency_key, fingerprint=f"retry:{row.id}")
             again = msgspec.structs.replace(again, idempotency=idempotency)
-        [new_row] = await self.submit([again])
+        [new_row] = await self.submit([again], caller)
         return new_row
 
     async def cancel(self, row: JobRow, by: str) -> JobRow:
@@ -158,6 +170,16 @@ class JobAccess:
         """The job's logs: its output, or what Headway and `job.log` say about it."""
         path_of = self.state_dir.attempt_debug_log if debug else self.state_dir.attempt_log
         return JobLogs(lambda attempt: path_of(row.id, attempt))
+
+
+def _full_words(full: QueueFull) -> str:
+    whose = f"workspace {full.workspace!r}"
+    if full.user != WHOLE:
+        whose = f"{full.user} in {whose}"
+    return (
+        f"{whose} has {full.waiting} jobs waiting and may have {full.limit}; these would be"
+        f" {full.submitted} more: wait until some have started, or cancel some"
+    )
 
 
 async def result_response(

@@ -75,7 +75,7 @@ class OperationRoutes:
             methods=["POST"],
             status_code=202,
             response_model=BatchAnswer,
-            responses=problem_answers(400, 409, 413, 422, 503),
+            responses=problem_answers(400, 403, 409, 413, 422, 429, 503),
         )
         return router
 
@@ -96,7 +96,9 @@ class OperationRoutes:
         asked = [
             self._submissions.asked_in_batch(job, index) for index, job in enumerate(batch.jobs)
         ]
-        rows = await self._access.submit([self._submissions.new_job(one, caller) for one in asked])
+        rows = await self._access.submit(
+            [self._submissions.new_job(one, caller) for one in asked], caller
+        )
         answer = BatchAnswer(jobs=[job_view(row) for row in rows])
         return Response(answer.model_dump_json(), status_code=202, media_type="application/json")
 
@@ -110,7 +112,7 @@ class OperationRoutes:
             response_description="Accepted; the job is durable. Location is its address.",
             responses={
                 200: {"model": result_model(operation), "description": _ENDED},
-                **problem_answers(400, 409, 413, 422, 503),
+                **problem_answers(400, 403, 409, 413, 422, 429, 503),
             },
             operation_id=f"submit_{operation.name}",
             summary=f"Submit {operation.name}",
@@ -127,7 +129,7 @@ class OperationRoutes:
         ) -> Response:
             asked = await _asked(operation, request, body, idempotency_key)
             new_job = self._submissions.new_job(asked, caller)
-            [row] = await self._access.submit([new_job])
+            [row] = await self._access.submit([new_job], caller)
             return await self._answer(request, operation, row, caller, wait_seconds(wait))
 
         # Annotations of a closure are not found by name; and `body` is another class for each.

@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from headway.access.roles import Role
+from headway.api.fair_use import DEFAULT_CEILINGS, FairUseSettings
 from headway.api.known_hosts import KnownHosts
 from headway.api.tls import TlsFiles
 from headway.client.address import DEFAULT_PORT
@@ -42,6 +44,9 @@ class ServeSettings(SpecModel):
         data_dir: Where the files have to lie that load tests read on a shared server.
         body_bytes: Largest request body.
         streams_per_user: Live streams that one user may have open in one workspace.
+        requests_per_s: That one user may send; null: any number. Not counted on an open server.
+        submissions_per_min: Jobs that one workspace may submit; null: any number. Likewise.
+        priority_ceilings: The highest priority that a `user` and an `admin` may ask for.
         tls_cert: Certificate and chain, PEM; with it the server speaks https only.
         tls_key: Its private key, PEM, readable by nobody else.
         trusted_proxies: Addresses or networks whose `X-Forwarded-For` and `-Proto` are believed.
@@ -68,6 +73,9 @@ class ServeSettings(SpecModel):
     data_dir: Path | None = None
     body_bytes: int = Field(default=8 * 1024 * 1024, ge=1024)
     streams_per_user: int = Field(default=500, ge=1)
+    requests_per_s: float | None = Field(default=200.0, gt=0)
+    submissions_per_min: float | None = Field(default=60_000.0, gt=0)
+    priority_ceilings: dict[Role, int] = Field(default_factory=lambda: dict(DEFAULT_CEILINGS))
     tls_cert: Path | None = None
     tls_key: Path | None = None
     trusted_proxies: tuple[str, ...] = ()
@@ -92,6 +100,14 @@ class ServeSettings(SpecModel):
         if self.tls_cert is None or self.tls_key is None:
             return None
         return TlsFiles(self.tls_cert, self.tls_key)
+
+    def fair_use(self) -> FairUseSettings:
+        """How fast users may ask, and how urgent their jobs may be."""
+        return FairUseSettings(
+            requests_per_s=self.requests_per_s,
+            submissions_per_min=self.submissions_per_min,
+            ceilings={**DEFAULT_CEILINGS, **self.priority_ceilings},
+        )
 
     def hosts(self) -> KnownHosts:
         """The names under which the server answers."""

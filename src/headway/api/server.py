@@ -221,6 +221,7 @@ class Server:
             premises=self._premises,
             accounts=self._accounts,
             extensions=self._extensions,
+            fair_use=self._settings.fair_use(),
             hosts=self._settings.hosts(),
             proxies=self._proxies,
         )

@@ -11,6 +11,7 @@ import msgspec
 from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 
 from headway.access.identity import Identity
+from headway.api.fair_use import FairUse
 from headway.api.premises import Premises
 from headway.api.problems import Refusal, field_problems
 from headway.client.models import FieldProblem, JobRequest, PreconditionSpec, SubmitOptions
@@ -53,6 +54,7 @@ class Submissions:
     Args:
         registry: The operations and preconditions of this server.
         environment: Which variables a job may set.
+        fair_use: How urgent a caller's job may be; None: as urgent as it says.
         premises: What workspaces add to their jobs, and what these may reach; None: nothing.
     """
 
@@ -61,7 +63,9 @@ class Submissions:
         registry: Registry,
         environment: EnvironmentPolicy,
         premises: Premises | None = None,
+        fair_use: FairUse | None = None,
     ) -> None:
+        self._fair_use = fair_use
         self._registry = registry
         self._environment = environment
         self._premises = premises
@@ -109,7 +113,8 @@ class Submissions:
         """The store's form of a submission.
 
         Raises:
-            Refusal: 422; an option is not possible for this operation or on this server.
+            Refusal: 422; an option is not possible for this operation or on this server. 403; the
+                priority is above the ceiling of the caller's role.
         """
         asked = self._under_premises(asked, caller)
         operation, options = asked.operation, asked.options
@@ -120,7 +125,7 @@ class Submissions:
             operation=operation.name,
             lane=operation.lane.value,
             input_json=asked.input_json,
-            priority=options.priority or operation.priority,
+            priority=self._checked_priority(asked, caller) or operation.priority,
             not_before=_with_zone(asked),
             timeout_s=_shorter(options.timeout_s, operation.timeout_s),
             concurrency_key=_key(asked, aim),
@@ -150,6 +155,9 @@ class Submissions:
         operation = self._registry.get(job.operation)
         if operation is None:
             raise _refused("operation", f"there is no operation {job.operation!r} any more")
+        ceiling = self._ceiling(caller)
+        if ceiling is not None and job.priority > max(ceiling, operation.priority):
+            job = msgspec.structs.replace(job, priority=ceiling)
         try:
             self._environment.check(job.env)
             self._environment.check_secrets(job.secrets)
@@ -206,6 +214,20 @@ class Submissions:
             text = "the lock group of the target decides what runs at a time; leave the key out"
             raise _refused(f"{asked.path}concurrency_key", text)
         return aim
+
+    def _ceiling(self, caller: Identity) -> int | None:
+        return None if self._fair_use is None else self._fair_use.ceiling(caller)
+
+    def _checked_priority(self, asked: Asked, caller: Identity) -> int:
+        priority, ceiling = asked.options.priority, self._ceiling(caller)
+        if ceiling is None or priority <= ceiling:
+            return priority
+        text = (
+            f"priority {priority} is above {ceiling}, the highest that the role {caller.role} may"
+            " ask for"
+        )
+        problem = FieldProblem(path=f"{asked.path}priority", message=text)
+        raise Refusal(403, text, errors=[problem])
 
     def _check_environment(self, asked: Asked) -> None:
         options = asked.options

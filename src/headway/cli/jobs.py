@@ -224,6 +224,9 @@ def why_command(job_id: str, server: str | None, output: str) -> None:
         print_json(why)
     else:
         click.echo(printable(why.text))
+        if why.estimated_start is not None:
+            at = why.estimated_start.astimezone().strftime("%H:%M:%S")
+            click.echo(f"It will probably start at about {at}.")
 
 
 @jobs_group.command("artifacts")

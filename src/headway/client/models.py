@@ -220,8 +220,12 @@ class Why(_Answer):
     """Why a job does not run now, in one sentence (`text`) and as data.
 
     Attributes:
-        position: 1 is the next to be claimed, where there is an order.
-        holders: The jobs that hold its concurrency key.
+        rule: The rule that holds it: `turn`, `workspace_limit`, `user_limit`, `lock`, `scheduled`,
+            `backoff` or `precondition`; null when it does not wait.
+        position: 1 is the next: of the lock's line (`lock`), else of its workspace in the lane.
+        lane_position: For `turn`: 1 is the next that its lane takes.
+        lock: What it must hold to run: the lock of its concurrency key, or else the key.
+        holders: The jobs of its workspace that hold the lock.
         until: When the wait ends by itself.
         estimated_start: When it will run, judged by the jobs before it; null: cannot be told.
     """
@@ -230,7 +234,10 @@ class Why(_Answer):
     state: JobState
     reason: WaitReason | None = None
     text: str
+    rule: str | None = None
     position: int | None = None
+    lane_position: int | None = None
+    lock: str | None = None
     holders: list[str] = []
     until: datetime | None = None
     estimated_start: datetime | None = None

@@ -14,7 +14,7 @@ from typing import Protocol
 from headway.core.failure import ErrorInfo
 from headway.core.states import Outcome
 from headway.store.accounts import AccountStore
-from headway.store.limits import QueueFull
+from headway.store.limits import LimitStore, QueueFull
 from headway.store.values import (
     Ambiguous,
     AttemptEnd,
@@ -47,6 +47,11 @@ class Store(Protocol):
     @property
     def accounts(self) -> AccountStore:
         """Users, workspaces, tokens and the audit log, kept with the jobs."""
+        ...
+
+    @property
+    def limits(self) -> LimitStore:
+        """Limits, weights and locks."""
         ...
 
     async def open(self) -> None:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from headway.api.estimate import estimated_start
+from headway.store.limits import Limit
 from headway.store.values import JobRow, Progress
 
 INPUT = {"model": "llama"}
@@ -67,11 +68,43 @@ async def test_without_progress_earlier_jobs_tell(api: Any) -> None:
     assert await estimate(api, waiting, began) == began + took
 
 
-async def test_who_waits_for_no_key_gets_no_estimate(api: Any) -> None:
+async def test_where_nothing_runs_nobody_can_tell(api: Any) -> None:
     job_id = await api.submit("train", input=INPUT)
     answer = (await api.http.get(f"/v1/jobs/{job_id}/why")).json()
     assert answer["reason"] == "queued"
     assert answer["estimated_start"] is None
+
+
+async def test_a_queued_job_starts_when_those_before_it_have_had_their_turn(api: Any) -> None:
+    """As many at a time as run now, each for as long as its operation usually takes."""
+    await api.submit("train", input=INPUT)
+    holder = await api.claim()
+    began = await started_at(api, holder.job.id)
+    *_, third = [await api.submit("train", input=INPUT) for _ in range(3)]
+    await api.store.progress(holder.claim, Progress(fraction=0.5))
+    assert await estimate(api, third, began + MINUTE) == began + 6 * MINUTE
+    await api.claim()  # two run at a time now
+    sooner = await estimate(api, third, began + MINUTE)
+    assert sooner is not None
+    assert sooner < began + 6 * MINUTE
+
+
+async def test_without_history_nobody_can_tell(api: Any) -> None:
+    await api.submit("train", input=INPUT)
+    holder = await api.claim()
+    job_id = await api.submit("train", input=INPUT)
+    began = await started_at(api, holder.job.id)
+    assert await estimate(api, job_id, began + MINUTE) is None
+
+
+async def test_at_a_running_limit_the_limits_own_jobs_count(api: Any) -> None:
+    await api.store.limits.set(Limit(workspace="default", max_running=1))
+    await api.submit("train", input=INPUT)
+    holder = await api.claim()
+    await api.store.progress(holder.claim, Progress(fraction=0.5))
+    job_id = await api.submit("train", input=INPUT)
+    began = await started_at(api, holder.job.id)
+    assert await estimate(api, job_id, began + MINUTE) == began + 2 * MINUTE
 
 
 async def test_the_api_says_it(api: Any) -> None:

@@ -21,10 +21,25 @@ def claim(
     transaction: Transaction, owner: str, lanes: Mapping[str, int], lease_s: float
 ) -> list[ClaimedJob]:
     """Make due jobs ready, then take those of each lane whose turn it is."""
-    survey, picks = _choose(transaction, lanes)
+    until_ns = transaction.now_ns + ns_from_s(lease_s)
+    claimed: list[ClaimedJob] = []
+    left = dict(lanes)
+    while True:
+        survey, picks = _choose(transaction, left)
+        claimed += _take(transaction, owner, picks, until_ns)
+        # A lock that was passed on may have made more jobs ready for the slots that are left.
+        if not _pass_locks_on(transaction, survey, picks):
+            return claimed
+        left = {lane: most - sum(each.job.lane == lane for each in claimed)
+                for lane, most in lanes.items()}  # fmt: skip
+
+
+def _take(
+    transaction: Transaction, owner: str, picks: Sequence[Pick], until_ns: int
+) -> list[ClaimedJob]:
+    """Make the chosen jobs running."""
     if not picks:
         return []
-    until_ns = transaction.now_ns + ns_from_s(lease_s)
     rows = transaction.all(
         "claim",
         owner=owner,
@@ -32,7 +47,6 @@ def claim(
         lease_until_ns=until_ns,
         now_us=transaction.now_us,
     )
-    _pass_locks_on(transaction, survey, picks)
     # RETURNING gives no order.
     by_sequence = {row[0]: row for row in rows}
     return [_claimed(by_sequence[pick.job.sequence], until_ns) for pick in picks]
@@ -57,13 +71,19 @@ def _choose(
     return survey, picks
 
 
-def _pass_locks_on(transaction: Transaction, survey: sharing.Survey, picks: Sequence[Pick]) -> None:
-    """Whoever has reached a running limit waits at the head of no lock's line any more."""
+def _pass_locks_on(transaction: Transaction, survey: sharing.Survey, picks: Sequence[Pick]) -> bool:
+    """Whoever has reached a running limit waits at the head of no lock's line any more.
+
+    Returns:
+        Whether another job is at the head of one now.
+    """
     if not survey.book.limits_running:
-        return
+        return False
+    passed_on = False
     for workspace, user in dict.fromkeys((pick.workspace, pick.user) for pick in picks):
         if survey.rooms.of(workspace) <= 0 or survey.rooms.of(workspace, user) <= 0:
-            locks.admit_waiting_of(transaction, workspace)
+            passed_on |= locks.admit_waiting_of(transaction, workspace)
+    return passed_on
 
 
 def make_due_ready(transaction: Transaction) -> None:

@@ -15,32 +15,37 @@ from headway.store.sqlite import sharing
 from headway.store.sqlite.transaction import Transaction
 
 
-def admit(transaction: Transaction, lock: str | None) -> None:
+def admit(transaction: Transaction, lock: str | None) -> bool:
     """Make the head of the lock's line `queued` and the rest `locked`.
 
     To be called in every transaction that adds to a line, takes from it, or frees a place, and
     when a workspace or user in it reaches a running limit or leaves it. A claim moves one job from
     the head to a place, which changes neither.
+
+    Returns:
+        Whether a job became `queued`.
     """
     if lock is None:
-        return
+        return False
     free = free_places(transaction, lock)
     contention = sharing.lock_contention(transaction, lock, max(free, 1))
     if not contention.workspaces:
         transaction.change("forget_shares", resource=sharing.lock_resource(lock))
-        return
+        return False
     admitted = {pick.job.sequence for pick in contention.picks(free)}
     queued = {row[0] for row in transaction.all("lock_head", lock=lock)}
     for sequence in queued - admitted:
         _move(transaction, sequence, WaitReason.LOCKED)
     for sequence in admitted - queued:
         _move(transaction, sequence, WaitReason.QUEUED)
+    return bool(admitted - queued)
 
 
-def admit_waiting_of(transaction: Transaction, workspace: str) -> None:
-    """Decide anew about every lock that jobs of this workspace wait for."""
-    for (lock,) in transaction.all("locks_waited_for", workspace=workspace):
-        admit(transaction, lock)
+def admit_waiting_of(transaction: Transaction, workspace: str) -> bool:
+    """Decide anew about every lock that jobs of this workspace wait for; as `admit`."""
+    waited = transaction.all("locks_waited_for", workspace=workspace)
+    passed_on = [admit(transaction, lock) for (lock,) in waited]  # every one, so no generator
+    return any(passed_on)
 
 
 def admit_all(transaction: Transaction) -> None:
