@@ -93,6 +93,25 @@ ROUTES: dict[tuple[str, str], Permission] = {
     ("POST", "/logout"): Permission.OPEN,  # also with a session that is over
     ("POST", "/v1/login-links"): Permission.KNOWN,
     ("POST", "/workspace"): Permission.KNOWN,
+    # accounts; a workspace in the path is the one whose role counts
+    ("GET", "/v1/me"): Permission.KNOWN,
+    ("GET", "/v1/users"): Permission.ADMINISTER,
+    ("POST", "/v1/users"): Permission.ADMINISTER,
+    ("DELETE", "/v1/users/{user}"): Permission.ADMINISTER,
+    ("PUT", "/v1/users/{user}/administrator"): Permission.ADMINISTER,
+    ("GET", "/v1/workspaces"): Permission.KNOWN,  # one's own
+    ("POST", "/v1/workspaces"): Permission.ADMINISTER,
+    ("DELETE", "/v1/workspaces/{workspace}"): Permission.ADMINISTER,
+    ("GET", "/v1/workspaces/{workspace}/members"): Permission.READ,
+    ("PUT", "/v1/workspaces/{workspace}/members/{user}"): Permission.MANAGE,
+    ("DELETE", "/v1/workspaces/{workspace}/members/{user}"): Permission.MANAGE,
+    ("GET", "/v1/workspaces/{workspace}/tokens"): Permission.MANAGE,
+    ("POST", "/v1/workspaces/{workspace}/tokens"): Permission.MANAGE,
+    ("DELETE", "/v1/workspaces/{workspace}/tokens/{token}"): Permission.MANAGE,
+    ("GET", "/v1/tokens"): Permission.KNOWN,  # one's own
+    ("POST", "/v1/tokens"): Permission.KNOWN,
+    ("DELETE", "/v1/tokens/{token}"): Permission.KNOWN,
+    ("GET", "/v1/audit"): Permission.ADMINISTER,
     # pages
     ("GET", "/"): Permission.OPEN,  # only says where to go on
     ("GET", "/assets/{name}"): Permission.OPEN,  # style and script, the same for everybody

@@ -3,7 +3,7 @@
 The fixed form lets scanners of repositories and logs find a token that got out. A checksum at its
 end lets them, and the server, tell a token from what only looks like one without asking the store.
 SHA-256 is enough for the hash: there is nothing to guess in 256 random bits, so nothing that a slow
-hash would make harder (decision 0023).
+hash would make harder (decision 0025).
 """
 
 from __future__ import annotations

@@ -10,7 +10,9 @@ from prometheus_client import CollectorRegistry
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from headway import __version__
+from headway.api.account_routes import AccountRoutes
 from headway.api.artifact_routes import ArtifactRoutes
+from headway.api.audit_routes import AuditRoutes
 from headway.api.body_limit import BodyLimit
 from headway.api.entrance import Entrance
 from headway.api.extension import Extension, ExtensionParts
@@ -39,6 +41,7 @@ from headway.api.request_log import RequestLog
 from headway.api.store_probe import StoreProbe
 from headway.api.stream_places import StreamPlaces
 from headway.api.submission import Submissions
+from headway.api.token_routes import TokenRoutes
 from headway.core.clock import Clock, SystemClock
 from headway.core.statedir import StateDir
 from headway.dispatch.doorbell import Doorbell
@@ -137,6 +140,7 @@ def _routers(parts: Collaborators, fair_use: FairUse) -> list[APIRouter]:
         parts.premises,
         submissions,
         fair_use,
+        denied=parts.entrance.trail.denied,
     )
     streams = LogStreams(parts.live, parts.clock, parts.limits)
     places = StreamPlaces(parts.limits.streams_per_user)
@@ -159,6 +163,9 @@ def _routers(parts: Collaborators, fair_use: FairUse) -> list[APIRouter]:
         ArtifactRoutes(access),
         LimitRoutes(parts.store.limits, parts.doorbell, parts.accounts),
         HealthRoutes(readiness, _metrics_page(parts)),
+        AccountRoutes(parts.entrance),
+        TokenRoutes(parts.entrance, parts.clock),
+        AuditRoutes(parts.entrance),
     )
     own = [each.router() for each in routes]
     if parts.premises is not None:

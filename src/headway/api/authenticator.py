@@ -31,6 +31,8 @@ from headway.store.accounts import AccountStore
 
 WORKSPACE_HEADER = "headway-workspace"
 WORKSPACE_PARAMETER = "workspace"
+KNOWN_KEY = "headway.known"
+"""Where in the scope stands who the caller is, in no workspace: also of one who is refused."""
 WORKSPACES_KEY = "headway.workspaces"
 """Where in the scope the caller's workspaces stand, with its roles there."""
 SESSION_IDLE_S = 12 * 3600.0
@@ -132,6 +134,7 @@ class TokenAuthenticator:
             )
         grant = await self._grant(shown, address_of(scope))
         scope[WORKSPACES_KEY] = grant.workspaces
+        scope[KNOWN_KEY] = grant.identity("", shown.via)
         if wish is None and shown.workspace in grant.workspaces:
             wish = shown.workspace
         return _identity(grant, shown.via, wish)
@@ -228,8 +231,9 @@ def address_of(scope: Scope) -> str:
 
 
 def _wish(headers: Headers, scope: Scope) -> str | None:
-    """The workspace that the client asks for."""
-    wish = headers.get(WORKSPACE_HEADER)
+    """The workspace that the client asks for: in the path, a header, or the query of a page."""
+    named: str | None = scope.get("path_params", {}).get(WORKSPACE_PARAMETER)
+    wish = named or headers.get(WORKSPACE_HEADER)
     if wish is None and b"workspace=" in scope["query_string"]:
         query = parse_qs(scope["query_string"].decode("latin-1"))
         wish = query.get(WORKSPACE_PARAMETER, [None])[0]

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headway.access.identity import Identity
 from headway.access.policy import LEAST_ROLE, Permission, is_allowed, permission_of
-from headway.api.authenticator import address_of
+from headway.api.authenticator import KNOWN_KEY, address_of
 from headway.api.identity import SCOPE_KEY, Authenticator
 from headway.api.problems import Refusal
 from headway.core.errors import StoreUnavailable
@@ -132,6 +132,7 @@ class Gate:
 
     def _note(self, scope: Scope, template: str, identity: Identity | None, status: int) -> None:
         call = f"{scope['method']} {template}"
+        identity = identity or scope.get(KNOWN_KEY)
         workspace = identity.workspace if identity and identity.workspace else None
         self._denied(identity, address_of(scope), call, status, workspace)
 

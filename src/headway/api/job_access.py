@@ -14,6 +14,7 @@ from fastapi.responses import StreamingResponse
 
 from headway.access.identity import Identity
 from headway.api.fair_use import FairUse
+from headway.api.gate import Denied
 from headway.api.job_feed import JobFeed
 from headway.api.live import LiveJobs
 from headway.api.log_files import JobLogs
@@ -56,6 +57,7 @@ class JobAccess:
         feed: Told of new jobs, for which nothing rings.
         premises: Checks what only the store can tell of a submission; None: nothing is checked.
         fair_use: Says how many jobs a workspace may submit in a time; None: any number.
+        denied: Told of who asks for a job of another workspace; None: nobody is.
         submissions: Asks of a retry what was asked of the submission; None: nothing is asked.
     """
 
@@ -70,8 +72,10 @@ class JobAccess:
         premises: Premises | None = None,
         submissions: Submissions | None = None,
         fair_use: FairUse | None = None,
+        denied: Denied | None = None,
     ) -> None:
         self._fair_use = fair_use
+        self._denied = denied
         self._premises = premises
         self._submissions = submissions
         self.store = store
@@ -127,6 +131,7 @@ class JobAccess:
         """
         found = await self.store.find(reference, caller.workspace)
         if isinstance(found, NotFound):
+            await self._note_foreign(reference, caller)
             raise Refusal(404, f"there is no job {reference!r}")
         if isinstance(found, Ambiguous):
             examples = ", ".join(found.examples)
@@ -134,6 +139,13 @@ class JobAccess:
                 409, f"more than one job's id begins with {reference!r} ({examples}); write more"
             )
         return found
+
+    async def _note_foreign(self, reference: str, caller: Identity) -> None:
+        """Tell of an id of another workspace; looked for also when there is none, so that the
+        time of the answer does not tell one from the other.
+        """
+        if isinstance(await self.store.find(reference), JobRow) and self._denied is not None:
+            self._denied(caller, "", "job of another workspace", 404, caller.workspace)
 
     async def retry(self, row: JobRow, caller: Identity, idempotency_key: str | None) -> JobRow:
         """A new job that does an ended job's work again.

@@ -42,6 +42,10 @@ _SUBCOMMANDS = {
     "targets": _Subcommand(
         "headway.cli.admin_targets:targets_group", "Register what a server's users may measure."
     ),
+    "login": _Subcommand("headway.cli.login:login_command", "Keep an access token for a server."),
+    "logout": _Subcommand("headway.cli.login:logout_command", "Forget the access token."),
+    "whoami": _Subcommand("headway.cli.login:whoami_command", "Whom the server takes you for."),
+    "admin": _Subcommand("headway.cli.admin:admin_group", "Users, workspaces, tokens, audit log."),
 }
 
 

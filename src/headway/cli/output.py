@@ -23,6 +23,7 @@ R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 
 _CACERT = "headway.cacert"
+_WORKSPACE = "headway.workspace"
 _EXIT_CODE_OF_STATE = {
     JobState.SUCCEEDED: ExitCode.OK,
     JobState.FAILED: ExitCode.JOB_FAILED,
@@ -31,7 +32,30 @@ _EXIT_CODE_OF_STATE = {
 
 
 def server_options(command: F) -> F:
-    """Adds `--server`, `--cacert` and `--output` to a command."""
+    """Adds `--server`, `--workspace`, `--cacert` and `--output` to a command."""
+    for option in (
+        click.option(
+            "--workspace",
+            "-w",
+            "in_workspace",  # commands have arguments called `workspace`
+            envvar="HEADWAY_WORKSPACE",
+            expose_value=False,
+            callback=_remember_workspace,
+            help="Where; default HEADWAY_WORKSPACE, else the one that was logged in to.",
+        ),
+        click.option(
+            "--server",
+            envvar="HEADWAY_SERVER",
+            metavar="URL",
+            help="The server; default HEADWAY_SERVER, else this host.",
+        ),
+    ):
+        command = option(command)
+    return answer_options(command)
+
+
+def answer_options(command: F) -> F:
+    """Adds `--cacert` and `--output` to a command that names its server in another way."""
     for option in (
         click.option(
             "--cacert",
@@ -49,12 +73,6 @@ def server_options(command: F) -> F:
             show_default=True,
             help="How to print the answer.",
         ),
-        click.option(
-            "--server",
-            envvar="HEADWAY_SERVER",
-            metavar="URL",
-            help="The server; default HEADWAY_SERVER, else this host.",
-        ),
     ):
         command = option(command)
     return command
@@ -63,6 +81,10 @@ def server_options(command: F) -> F:
 def _remember_cacert(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
     # For `connect`, so that commands need not pass it on.
     ctx.meta[_CACERT] = value
+
+
+def _remember_workspace(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
+    ctx.meta[_WORKSPACE] = value
 
 
 def speaks_to_server(command: Callable[P, R]) -> Callable[P, R]:
@@ -84,14 +106,30 @@ def speaks_to_server(command: Callable[P, R]) -> Callable[P, R]:
     return run
 
 
-def connect(server: str | None) -> Client:
-    """A client of the server that the command line names."""
+def connect(
+    server: str | None, *, token: str | None = None, workspace: str | None = None
+) -> Client:
+    """A client of the server that the command line names.
+
+    Args:
+        server: As the option gave it.
+        token: Shown instead of what the environment or a login has.
+        workspace: Instead of the option.
+    """
     from headway.client import Client, RetryPolicy
 
     # A person waits: long enough for a restart of the server, short enough to say it is not there.
     context = click.get_current_context(silent=True)
     cacert = None if context is None else context.meta.get(_CACERT)
-    return Client(server, retry=RetryPolicy(patience_s=5.0), cacert=cacert)
+    if workspace is None and context is not None:
+        workspace = context.meta.get(_WORKSPACE)
+    return Client(
+        server,
+        retry=RetryPolicy(patience_s=5.0),
+        cacert=cacert,
+        token=token,
+        workspace=workspace,
+    )
 
 
 def exit_with(job: Job) -> None:

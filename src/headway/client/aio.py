@@ -13,6 +13,8 @@ import httpx
 from pydantic import BaseModel, JsonValue
 
 from headway.client.address import server_address
+from headway.client.asking import Ask
+from headway.client.credentials import find_credentials
 from headway.client.flows import follow_call, list_query, log_query
 from headway.client.following import LogChunk
 from headway.client.limits import AsyncLimits
@@ -53,6 +55,9 @@ class AsyncClient:
         retry: How patient to be.
         cacert: PEM file with the authority that signed the server's certificate; default
             HEADWAY_CACERT, else those that are commonly trusted.
+        token: Access token; default HEADWAY_TOKEN, else HEADWAY_TOKEN_FILE, else the one that
+            `headway login` has kept for this server.
+        workspace: Where to work; default HEADWAY_WORKSPACE, else the one that was logged in to.
     """
 
     def __init__(
@@ -61,10 +66,13 @@ class AsyncClient:
         *,
         retry: RetryPolicy | None = None,
         cacert: str | None = None,
+        token: str | None = None,
+        workspace: str | None = None,
     ) -> None:
         self.server = server_address(server)
+        credentials = find_credentials(self.server, token, workspace)
         self._brain = Brain(retry or RetryPolicy())
-        self._http = httpx.AsyncClient(**http_settings(self.server, cacert))
+        self._http = httpx.AsyncClient(**http_settings(self.server, cacert, credentials))
 
     async def close(self) -> None:
         """Close the connections."""
@@ -90,6 +98,10 @@ class AsyncClient:
         traceback: TracebackType | None,
     ) -> None:
         await self.close()
+
+    async def perform(self, ask: Ask[T]) -> T:
+        """Carry out a call of `headway.client.admin` and its like."""
+        return await self._carry_out(self._brain.ask(ask))
 
     async def submit(
         self,

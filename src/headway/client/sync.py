@@ -13,6 +13,8 @@ import httpx
 from pydantic import BaseModel, JsonValue
 
 from headway.client.address import server_address
+from headway.client.asking import Ask
+from headway.client.credentials import find_credentials
 from headway.client.flows import follow_call, list_query, log_query
 from headway.client.following import LogChunk
 from headway.client.limits import Limits
@@ -53,6 +55,9 @@ class Client:
         retry: How patient to be.
         cacert: PEM file with the authority that signed the server's certificate; default
             HEADWAY_CACERT, else those that are commonly trusted.
+        token: Access token; default HEADWAY_TOKEN, else HEADWAY_TOKEN_FILE, else the one that
+            `headway login` has kept for this server.
+        workspace: Where to work; default HEADWAY_WORKSPACE, else the one that was logged in to.
     """
 
     def __init__(
@@ -61,10 +66,13 @@ class Client:
         *,
         retry: RetryPolicy | None = None,
         cacert: str | None = None,
+        token: str | None = None,
+        workspace: str | None = None,
     ) -> None:
         self.server = server_address(server)
+        credentials = find_credentials(self.server, token, workspace)
         self._brain = Brain(retry or RetryPolicy())
-        self._http = httpx.Client(**http_settings(self.server, cacert))
+        self._http = httpx.Client(**http_settings(self.server, cacert, credentials))
         self._closing = threading.Event()
 
     def close(self) -> None:
@@ -92,6 +100,10 @@ class Client:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+    def perform(self, ask: Ask[T]) -> T:
+        """Carry out a call of `headway.client.admin` and its like."""
+        return self._carry_out(self._brain.ask(ask))
 
     def submit(
         self,

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
 
 from headway import __version__
+from headway.client.asking import Ask, performing
 from headway.client.authority import CACERT_VARIABLE, trusted_authorities
+from headway.client.credentials import Credentials
 from headway.client.flows import Flows
 from headway.client.following import FollowCursor
 from headway.client.limits import LimitFlows
 from headway.client.provisions import ProvisionFlows
 from headway.client.retrying import Retrier, RetryPolicy
-from headway.client.steps import Call, Lost, Reply
+from headway.client.steps import Call, Flow, Lost, Reply
 from headway.core.clock import Clock, SystemClock
 
 CONNECT_TIMEOUT_S = 5.0
+T = TypeVar("T")
 
 
 class Brain:
@@ -33,11 +36,16 @@ class Brain:
         self.provisions = ProvisionFlows(self._retrier.send)
         self.limits = LimitFlows(self._retrier.send)
 
+    def ask(self, ask: Ask[T]) -> Flow[T]:
+        return performing(ask, self._retrier)
+
     def cursor(self, opening: Call) -> FollowCursor:
         return FollowCursor(opening, self._retrier, self._policy, self._clock)
 
 
-def http_settings(server: str, cacert: str | None = None) -> dict[str, Any]:
+def http_settings(
+    server: str, cacert: str | None = None, credentials: Credentials | None = None
+) -> dict[str, Any]:
     """How httpx is set up for this server. Certificates are verified, always.
 
     Loading the certificates of all authorities takes 20 ms to 300 ms. A server on loopback without
@@ -48,7 +56,8 @@ def http_settings(server: str, cacert: str | None = None) -> dict[str, Any]:
     tls: dict[str, Any] = {"verify": False, "trust_env": False} if local else {}
     if parts.scheme == "https" and (authorities := trusted_authorities(cacert)) is not None:
         tls = {"verify": authorities}
-    return {"base_url": server, "headers": default_headers(), **tls}
+    shown = Credentials() if credentials is None else credentials
+    return {"base_url": server, "headers": default_headers() | shown.headers(), **tls}
 
 
 def default_headers() -> dict[str, str]:

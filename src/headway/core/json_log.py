@@ -13,6 +13,8 @@ _SECRET_NAME = re.compile(r"(?i)(authorization|token|secret|password|passwd|api[
 _SECRET_TEXT = re.compile(
     r"(?i)\b(bearer\s+|(?:token|secret|password|passwd|api[_-]?key)\s*[=:]\s*)[^\s,;&\"']+"
 )
+# Our own access tokens, wherever they stand; `headway.access.tokens` makes them.
+_ACCESS_TOKEN = re.compile(r"\bhw_[0-9a-z]{12}_[0-9a-z]+")
 # They tell at every start what they are made of.
 _CHATTY = ("alembic", "httpx", "uvicorn")
 REDACTED = "[redacted]"
@@ -40,8 +42,8 @@ class JsonFormatter(logging.Formatter):
 
 
 def redact(text: str) -> str:
-    """`text` without what follows the words that announce a secret."""
-    return _SECRET_TEXT.sub(rf"\1{REDACTED}", text)
+    """`text` without what follows the words that announce a secret, and without access tokens."""
+    return _ACCESS_TOKEN.sub(REDACTED, _SECRET_TEXT.sub(rf"\1{REDACTED}", text))
 
 
 def log_as_json(stream: TextIO | None = None, level: int = logging.INFO) -> None:

@@ -109,6 +109,7 @@ class Surroundings:
         registry: Loads the authors' own conditions; called only for jobs that name one, so that a
             worker does not carry every operation's imports.
         target: A registered target by name, whatever its workspaces; None: there is none.
+        workspace: Only this workspace's jobs exist for what is looked at; None: all.
     """
 
     store: Store
@@ -116,6 +117,7 @@ class Surroundings:
     health: HealthClient
     registry: Callable[[], Registry]
     target: Callable[[str], Awaitable[TargetRow | None]] | None = None
+    workspace: str | None = None
 
 
 class _Arguments(BaseModel):
@@ -129,7 +131,7 @@ class JobEnded(_Arguments):
     outcome: Literal["any", "succeeded"] = "any"
 
     async def look(self, around: Surroundings) -> Look:
-        found = await around.store.find(self.job)
+        found = await around.store.find(self.job, around.workspace)
         if not isinstance(found, JobRow):
             raise PreconditionError(f"it waited for job {self.job}, which does not exist")
         if not found.state.is_terminal:

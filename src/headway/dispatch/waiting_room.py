@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import msgspec
 
@@ -19,7 +20,7 @@ from headway.dispatch.doorbell import WORK, Doorbell, job_topic
 from headway.dispatch.named_lease import NamedLease
 from headway.dispatch.preconditions import Look, Looker, Surroundings, looker
 from headway.jobs.describe import describe
-from headway.store.values import Precondition, Waiting
+from headway.store.values import JobRow, Precondition, Waiting
 
 _log = logging.getLogger(__name__)
 
@@ -80,7 +81,7 @@ class WaitingRoom:
         for condition in waiting.preconditions:
             try:
                 async with asyncio.timeout(self._left_s(waiting, condition)) as limit:
-                    await self._wait_for(waiting.job.id, condition)
+                    await self._wait_for(waiting.job, condition)
             except TimeoutError as error:
                 if not limit.expired():
                     return Outcome.FAILED, describe(error)
@@ -97,14 +98,15 @@ class WaitingRoom:
         waited_s = (self._around.clock.now() - waiting.since).total_seconds()
         return max(0.0, condition.timeout_s - waited_s)
 
-    async def _wait_for(self, job_id: str, condition: Precondition) -> None:
+    async def _wait_for(self, job: JobRow, condition: Precondition) -> None:
         arguments = msgspec.json.decode(condition.arguments_json)
-        look = await looker(self._around, condition.name, arguments)
+        around = replace(self._around, workspace=job.workspace)
+        look = await looker(around, condition.name, arguments)
         described = None
         while (seen := await self._look(look)).waiting_for is not None:
             if seen.waiting_for != described:
                 described = seen.waiting_for
-                await self._describe(job_id, described)
+                await self._describe(job.id, described)
             await asyncio.sleep(seen.again_after_s)
 
     async def _look(self, look: Looker) -> Look:

@@ -16,6 +16,7 @@ from headway.access.secret_keys import SecretKeys
 from headway.core.clock import Clock
 from headway.core.statedir import StateDir
 from headway.core.states import Lane
+from headway.dispatch.access_retention import AccessRetention
 from headway.dispatch.briefing import Briefings
 from headway.dispatch.capacity import Capacity, MemoryGauge, capacity
 from headway.dispatch.clock_watch import ClockWatch
@@ -189,8 +190,10 @@ class Worker:
         settings = self.settings.retention
         retention = Retention(self.store, self._state_dir, settings.rules())
         statistics = HostStatistics(self._state_dir, self.metrics)
+        access = AccessRetention(self.store.accounts, self._clock)
         jobs = [
             SystemJob("retention", settings.cron, retention.run),
+            SystemJob("access-retention", settings.cron, access.run),
             SystemJob("host-statistics", self.settings.statistics_cron, statistics.run),
         ]
         system_jobs = SystemJobs(self.store, jobs, self._named_lease, self._clock)

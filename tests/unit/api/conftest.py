@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +13,22 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi import APIRouter, FastAPI
 
+from headway.access.secret_keys import SecretKeys
 from headway.api.app import Collaborators, create_app
+from headway.api.authenticator import bearer
 from headway.api.entrance import Entrance
+from headway.api.extension import Extension, ExtensionParts
 from headway.api.job_feed import JobFeed
 from headway.api.limits import Limits
 from headway.api.listening import listening_socket, url_of
 from headway.api.live import LiveJobs
+from headway.api.overlays import Overlays
+from headway.api.premises import Premises
+from headway.api.secret_vault import SecretVault
+from headway.api.sessions import session_cookie
+from headway.api.target_registry import TargetRegistry
 from headway.api.web_server import WebServer
 from headway.core.clock import SystemClock
 from headway.core.statedir import StateDir
@@ -29,7 +38,11 @@ from headway.dispatch.lane_host import LaneHost
 from headway.dispatch.metrics import AttemptMetrics
 from headway.dispatch.unix_doorbell import UnixDoorbell
 from headway.jobs import load_operations
+from headway.jobs.environment import EnvironmentPolicy
+from headway.jobs.registry import Registry
+from headway.store.sqlite.secrets import SqliteSecrets
 from headway.store.sqlite.store import SqliteStore
+from headway.store.sqlite.targets import SqliteOverlays, SqliteTargets
 from headway.store.values import ClaimedJob, Finish, StoredResult
 
 OPERATIONS = Path(__file__).parent / "operations_for_api.py"
@@ -47,6 +60,7 @@ class Api:
     state_dir: StateDir
     live: LiveJobs
     entrance: Entrance
+    app: FastAPI
 
     async def submit(self, operation: str = "train", **body: Any) -> str:
         answer = await self.http.post(f"/v1/operations/{operation}", json=body)
@@ -95,8 +109,29 @@ async def api(
         yield running
 
 
+@pytest.fixture
+def start_full_api(
+    tmp_path: Path, limits: Limits
+) -> Callable[[], AbstractAsyncContextManager[Api]]:
+    """Like `start_api`, with everything that `headway serve` adds: pages, sign-in, load tests."""
+    modules = (str(OPERATIONS), "headway.operations.bench")
+    return lambda: running_api(tmp_path / "state", limits, [_pages], modules)
+
+
+def _pages(parts: ExtensionParts) -> APIRouter:
+    from headway.cli.bench_arguments import spec_of
+    from headway.dashboard.extension import dashboard
+
+    return dashboard(parts, spec_of)
+
+
 @asynccontextmanager
-async def running_api(directory: Path, limits: Limits) -> AsyncIterator[Api]:
+async def running_api(
+    directory: Path,
+    limits: Limits,
+    extensions: Sequence[Extension] = (),
+    modules: Sequence[str] = (str(OPERATIONS),),
+) -> AsyncIterator[Api]:
     state_dir, clock = StateDir(directory), SystemClock()
     state_dir.create()
     store, doorbell = SqliteStore(state_dir, clock, random.Random(1)), UnixDoorbell(state_dir)
@@ -104,12 +139,13 @@ async def running_api(directory: Path, limits: Limits) -> AsyncIterator[Api]:
     await doorbell.open()
     live = LiveJobs(store, doorbell, clock, limits.backup_poll_s)
     feed = JobFeed(store, doorbell, limits.backup_poll_s)
-    registry = load_operations(str(OPERATIONS))
+    registry = load_operations(*modules)
     metrics = AttemptMetrics("api")
     host = LaneHost(store, doorbell, state_dir, metrics, clock, random.Random(2))
     inline = InlineLane(host, registry, InlineSettings(limit=2))
     await inline.open()
-    entrance = Entrance(store.accounts, doorbell, clock, limits.heartbeat_s)
+    ways = (bearer, session_cookie)
+    entrance = Entrance(store.accounts, doorbell, clock, limits.heartbeat_s, ways)
     watching = asyncio.create_task(entrance.run())
     parts = Collaborators(
         registry,
@@ -122,14 +158,18 @@ async def running_api(directory: Path, limits: Limits) -> AsyncIterator[Api]:
         entrance,
         metrics.registry,
         limits=limits,
+        premises=_premises(store, state_dir, registry),
+        accounts=store.accounts,
+        extensions=extensions,
     )
+    app = create_app(parts)
     listening = listening_socket("127.0.0.1", 0)
     url = url_of(listening)
     async with (
-        serving(create_app(parts), listening),
+        serving(app, listening),
         httpx.AsyncClient(base_url=url, verify=False, timeout=60) as http,
     ):
-        yield Api(http, url, store, doorbell, state_dir, live, entrance)
+        yield Api(http, url, store, doorbell, state_dir, live, entrance, app)
         live.stop()
         feed.stop()
     watching.cancel()
@@ -137,6 +177,15 @@ async def running_api(directory: Path, limits: Limits) -> AsyncIterator[Api]:
     await inline.close()
     await doorbell.close()
     await store.close()
+
+
+def _premises(store: SqliteStore, state_dir: StateDir, registry: Registry) -> Premises:
+    keys = SecretKeys.of_server(state_dir.root, {})
+    return Premises(
+        Overlays(SqliteOverlays(store), registry, EnvironmentPolicy()),
+        SecretVault(SqliteSecrets(store), keys),
+        TargetRegistry(SqliteTargets(store), None),
+    )
 
 
 @asynccontextmanager

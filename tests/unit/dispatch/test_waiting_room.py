@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
@@ -228,3 +229,15 @@ def test_what_can_be_is_accepted(registry: Registry) -> None:
     check_precondition(registry, "job_ended", {"job": "a"})
     check_precondition(registry, "time_reached", {"at": "2026-11-30T12:00:00Z"})
     check_precondition(registry, "third_look", {"name": "x"})
+
+
+async def test_a_job_of_another_workspace_is_one_that_does_not_exist(
+    room: Any, jobs: Any
+) -> None:
+    """J11: else who knows an id could learn how a foreign job stands."""
+    foreign = NewJob(operation="op", lane="long", input_json="{}", workspace="lab")
+    (foreign_id,) = await jobs.submit(foreign)
+    asked = json.dumps({"job": foreign_id})
+    (job_id,) = await jobs.submit(job(condition("job_ended", asked)))
+    ended = await jobs.ended(job_id)
+    assert ended.error.message == f"it waited for job {foreign_id}, which does not exist"

@@ -1,0 +1,61 @@
+"""What the routes of accounts have in common: who does it, and what a store's answer means."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from fastapi import Request
+
+from headway.access.accounts import RESERVED_NAMES, Act, LastAdministrator, Taken, Unknown
+from headway.access.identity import Identity
+from headway.api.audit_trail import act_of
+from headway.api.authenticator import address_of
+from headway.api.problems import Refusal
+
+T = TypeVar("T")
+
+
+def act_by(caller: Identity, request: Request) -> Act:
+    """Who changes accounts.
+
+    Raises:
+        Refusal: 409; the server has no accounts yet. One made here would lock everybody out, since
+            nobody would have a token.
+    """
+    if caller.via == "local":
+        raise Refusal(
+            409,
+            "this server has no accounts, and everybody who reaches it is its one user;"
+            " make the first administrator with `headway admin bootstrap` on its host",
+        )
+    return act_of(caller, address_of(request.scope))
+
+
+def done(answer: T | Unknown | Taken | LastAdministrator) -> T:
+    """The changed thing.
+
+    Raises:
+        Refusal: 404 or 409; it was not changed.
+    """
+    if isinstance(answer, Unknown):
+        raise Refusal(404, f"there is no {answer.what} {answer.name}")
+    if isinstance(answer, Taken):
+        raise Refusal(
+            409,
+            f"the {answer.what} {answer.name} exists, or did: a name is not given out twice",
+        )
+    if isinstance(answer, LastAdministrator):
+        raise Refusal(
+            409, f"{answer.name} is the last administrator; make another one before this one goes"
+        )
+    return answer
+
+
+def check_new_name(name: str) -> None:
+    """Refuse names that the server itself uses.
+
+    Raises:
+        Refusal: 409.
+    """
+    if name in RESERVED_NAMES:
+        raise Refusal(409, f"{name} is a name that the server itself uses; choose another")
