@@ -194,8 +194,8 @@ class Worker:
     async def _shut_down(self, backend: Backend) -> None:
         try:
             await asyncio.wait_for(backend.shutdown(), _SHUTDOWN_DEADLINE_S)
-        except BaseException:  # noqa: BLE001  the run is over; the parent keeps it as a note
-            self.send(Broken(traceback.format_exc()))
+        except BaseException:  # noqa: BLE001  the run is over, and its events are closed
+            traceback.print_exc()  # Into the run's workers.log.
 
     async def _linger(self) -> None:
         with contextlib.suppress(TimeoutError):
