@@ -52,6 +52,12 @@ class Server:
         self.port = int(line) if line.strip().isdigit() else int(json.loads(line)["port"])
         self.url = f"http://127.0.0.1:{self.port}"
 
+    @property
+    def cpu_s(self) -> float:
+        """CPU time that it has used so far."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def __enter__(self) -> Server:
         return self
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +14,6 @@ from headway.cli.bench_options import bench_options
 from headway.cli.bench_outcome import BenchOutput, classify, console_of, show_report
 from headway.cli.durations import parse_duration_s
 from headway.cli.exit_codes import ExitCode
-from headway.cli.interrupts import interrupts
 from headway.cli.spec_options import SectionedCommand, overlay, read_spec_file, spec_values
 from headway.core.clock import SystemClock
 from headway.core.errors import ConfigError
@@ -72,7 +70,9 @@ def bench_command(ctx: click.Context, /, source: Sequence[str], **options: Any) 
 
 
 def _early_processes(options: Mapping[str, Any]) -> EarlyProcesses:
-    """What a run will need, begun while this process loads the rest of itself."""
+    """What a run will need, begun while this process loads the rest of itself: asyncio too, which
+    is why nothing here imports it any earlier.
+    """
     from headway.load.early import EarlyProcesses
 
     speaks = options["backend"] is None or options["backend"].startswith("openai")
@@ -114,6 +114,8 @@ def run_bench(
     Returns:
         How the command ends.
     """
+    import asyncio
+
     result = asyncio.run(_execute(spec, run_dir, resume=resume, quiet=output.quiet, early=early))
     # Here, not above: reports take a tenth of a second to load, and nothing is sent meanwhile.
     from headway import report
@@ -131,6 +133,7 @@ def run_bench(
 async def _execute(
     spec: RunSpec, run_dir: Path, *, resume: bool, quiet: bool, early: EarlyProcesses | None
 ) -> RunResult:
+    from headway.cli.interrupts import interrupts
     from headway.load import Run
 
     with _observer(quiet) as observer:
