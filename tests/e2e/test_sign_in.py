@@ -187,6 +187,8 @@ def test_a_link_signs_in_once(server: JobServer, visitor: Visitor, tokens: dict[
     assert httpx.get(f"{server.url}/v1/jobs", headers=bearer(code)).status_code == 401
     assert visitor.post(path).status_code == 303
     assert visitor.http.get("/jobs").status_code == 200
+    assert "/login/link/(token)" in server.log_path.read_text()
+    assert code.rpartition("_")[2] not in server.log_path.read_text()
     thief = Visitor(server)
     with thief.http:
         again = thief.post(path)

@@ -14,6 +14,8 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from headway.access.roles import Role
 from headway.api.fair_use import DEFAULT_CEILINGS, FairUseSettings
 from headway.api.known_hosts import KnownHosts
+from headway.api.listening import address_of_host
+from headway.api.oidc_settings import OidcSettings
 from headway.api.tls import TlsFiles
 from headway.client.address import DEFAULT_PORT
 from headway.core.errors import ConfigError
@@ -51,6 +53,7 @@ class ServeSettings(SpecModel):
         tls_key: Its private key, PEM, readable by nobody else.
         trusted_proxies: Addresses or networks whose `X-Forwarded-For` and `-Proto` are believed.
         allowed_hosts: Host names that clients use for this server, besides its own.
+        oidc: An OpenID provider at which people can sign in.
         public_url: Where people reach this server, when a proxy or a name stands in front.
     """
 
@@ -80,6 +83,7 @@ class ServeSettings(SpecModel):
     tls_key: Path | None = None
     trusted_proxies: tuple[str, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
+    oidc: OidcSettings | None = None
     public_url: str | None = Field(default=None, pattern=r"^https?://[^/?#@]+/?$")
 
     @field_validator("lanes")
@@ -100,6 +104,12 @@ class ServeSettings(SpecModel):
         if self.tls_cert is None or self.tls_key is None:
             return None
         return TlsFiles(self.tls_cert, self.tls_key)
+
+    @property
+    def speaks_in_the_clear(self) -> bool:
+        """Whether tokens travel over a network unencrypted, as far as this server can know."""
+        loopback = address_of_host(self.host).is_loopback
+        return self.tls_cert is None and not loopback and not self.trusted_proxies
 
     def fair_use(self) -> FairUseSettings:
         """How fast users may ask, and how urgent their jobs may be."""

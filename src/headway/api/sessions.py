@@ -33,10 +33,12 @@ class SessionSettings:
 
     Attributes:
         absolute_s: It is over after so long in any case.
+        provider_s: The same for one that began at an OpenID provider, which is asked anew then.
         link_s: How long a link of `headway login --browser` is good.
     """
 
     absolute_s: float = 7 * 24 * 3600.0
+    provider_s: float = 12 * 3600.0
     link_s: float = 60.0
 
 
@@ -53,10 +55,15 @@ class SessionCookie:
         # Browsers take a cookie of this prefix from https only, and for this host alone.
         prefix = "__Host-" if self._secure else ""
         self.name = f"{prefix}headway-{port}"
+        self.ticket_name = f"{prefix}headway-login-{port}"
         self.workspace_name = f"{prefix}headway-workspace-{port}"
 
     def give(self, response: Response, text: str, max_age_s: float) -> None:
         self._set(response, self.name, text, max_age_s)
+
+    def give_ticket(self, response: Response, text: str, max_age_s: float) -> None:
+        """What a browser brings back from a login elsewhere."""
+        self._set(response, self.ticket_name, text, max_age_s)
 
     def take_back(self, response: Response) -> None:
         for name in (self.name, self.workspace_name):
@@ -95,11 +102,13 @@ class Sessions:
         Args:
             user: Whose.
             label: How it began.
-            parent: The token that it began with; None after a login elsewhere.
+            parent: The token that it began with; None after a login at a provider.
             act: For the audit log.
         """
         minted = mint()
-        expires_at = self._clock.now() + timedelta(seconds=self.settings.absolute_s)
+        settings = self.settings
+        lasts_s = settings.provider_s if parent is None else settings.absolute_s
+        expires_at = self._clock.now() + timedelta(seconds=lasts_s)
         if parent is not None and parent.expires_at is not None:
             expires_at = min(expires_at, parent.expires_at)
         token = NewToken(

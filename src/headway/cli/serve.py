@@ -16,7 +16,8 @@ from headway.core.states import Lane
 if TYPE_CHECKING:
     from fastapi import APIRouter
 
-    from headway.api.extension import ExtensionParts
+    from headway.api.extension import Extension, ExtensionParts
+    from headway.api.serve_settings import ServeSettings
     from headway.dispatch.worker_life import WorkerStatus
 
 
@@ -99,9 +100,15 @@ def serve_command(
         slots = f"{lanes_in_words(worker.lanes)}, inline lane {settings.inline_threads}"
         budget = f"database connections: server {CONNECTIONS}, worker {worker.connections}"
         click.echo(f"Headway is ready at {url} ({slots}; {budget}; {settings.state_dir})")
+        if settings.speaks_in_the_clear:
+            click.echo(
+                "Warning: tokens travel unencrypted; use --tls-cert and --tls-key, or a proxy"
+                " named by --trusted-proxy",
+                err=True,
+            )
 
     async def serve() -> None:
-        await Server(settings, ready, [_dashboard]).run()
+        await Server(settings, ready, [_dashboard(settings)]).run()
 
     with asyncio.Runner(loop_factory=event_loop_factory()) as runner:
         runner.run(serve())
@@ -112,12 +119,15 @@ def built_in(no_bench: bool) -> tuple[str, ...]:
     return () if no_bench else ("headway.operations.bench",)
 
 
-def _dashboard(parts: ExtensionParts) -> APIRouter:
-    # Imported late: the worker, in its own process, loads its modules meanwhile.
-    from headway.cli.bench_arguments import spec_of
-    from headway.dashboard.extension import dashboard
+def _dashboard(settings: ServeSettings) -> Extension:
+    def routes(parts: ExtensionParts) -> APIRouter:
+        # Imported late: the worker, in its own process, loads its modules meanwhile.
+        from headway.cli.bench_arguments import spec_of
+        from headway.dashboard.extension import WayIn, dashboard
 
-    return dashboard(parts, spec_of)
+        return dashboard(parts, spec_of, WayIn(settings.oidc, settings.public_url))
+
+    return routes
 
 
 def lanes_in_words(lanes: Mapping[str, Mapping[str, int]]) -> str:
