@@ -151,3 +151,31 @@ async def test_heads_that_never_come_again_are_no_longer_learned() -> None:
         heads.learn(head + b"ok", 200, {}, b"ok") if heads.is_learning else None
         assert len(heads.known) <= 64
     assert not heads.is_learning
+
+
+async def test_known_and_parsed_replies_take_turns_on_one_connection() -> None:
+    """The parser does not notice the replies that it was not shown."""
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    loop = asyncio.get_running_loop()
+    lost = asyncio.Event()
+    heads = ReplyHeads()
+    _, connection = await loop.create_connection(
+        lambda: Connection(loop, 1_000_000, heads, lambda _: None, lambda _: lost.set()),
+        sock=ours,
+    )
+    for kind in ("length", "length", "chunked", "length", "interim", "gzip", "length", "length"):
+        raw, body = framed(kind)
+        for pieces in ([raw], [raw[:30], raw[30:]]):
+            exchange, ended = Exchange(), list[Exchange]()
+            deadline_ns = monotonic_ns() + NS_PER_S
+            connection.send(b"GET / HTTP/1.1\r\n\r\n", exchange, deadline_ns, LIMITS, ended.append)
+            for piece in pieces:
+                assert not ended
+                connection.data_received(piece)
+            assert ended == [exchange]
+            assert (exchange.failure, exchange.status, exchange.body) == (None, 200, body)
+            assert connection.is_reusable
+    connection.abort()
+    theirs.close()
+    await asyncio.wait_for(lost.wait(), 5)
