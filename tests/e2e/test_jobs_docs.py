@@ -73,7 +73,7 @@ def test_every_route_is_in_the_page_and_every_one_in_the_page_exists(page_server
         for path, methods in paths.items()
         for method in methods
     }
-    listed = set(re.findall(r"^\| `(GET|POST) (/\S+?)`", API.read_text(), re.M))
+    listed = set(re.findall(r"^\| `(GET|POST|PUT|DELETE) (/\S+?)`", API.read_text(), re.M))
     assert listed == served
 
 

@@ -58,6 +58,7 @@ TABLE = {
         GET /v1/workspaces/{workspace}/overlay
         GET /v1/secrets
         GET /v1/targets
+        GET /v1/limits
         GET /jobs
         GET /jobs/{job_id}
         GET /targets
@@ -80,6 +81,7 @@ TABLE = {
         POST /v1/workspaces/{workspace}/tokens
         DELETE /v1/workspaces/{workspace}/tokens/{token}
         PUT /v1/workspaces/{workspace}/overlay
+        PUT /v1/limits/workspaces/{workspace}/users/{user}
         PUT /v1/secrets/{name}
         DELETE /v1/secrets/{name}
     """,
@@ -95,6 +97,10 @@ TABLE = {
         DELETE /v1/workspaces/{workspace}
         GET /v1/audit
         POST /v1/secrets:rotate
+        PUT /v1/limits/workspaces/{workspace}
+        GET /v1/limits/locks
+        PUT /v1/limits/locks
+        DELETE /v1/limits/locks
         PUT /v1/targets/{name}
         DELETE /v1/targets/{name}
     """,
