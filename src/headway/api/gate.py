@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headway.access.identity import Identity
 from headway.access.policy import LEAST_ROLE, Permission, is_allowed, permission_of
-from headway.api.authenticator import KNOWN_KEY, address_of
+from headway.access.roles import Role
+from headway.api.authenticator import KNOWN_KEY, WORKSPACES_KEY, address_of
 from headway.api.identity import SCOPE_KEY, Authenticator
 from headway.api.problems import Refusal
 from headway.core.errors import StoreUnavailable
@@ -64,6 +65,7 @@ class Gate:
         self._authenticator = authenticator
         self._denied = denied
         self._inside: set[_Passage] = set()
+        self._looks = 0
         self._check_rate: Callable[[Identity], None] = _any_rate
 
     def guard(self, routes: Iterable[BaseRoute]) -> None:
@@ -93,7 +95,7 @@ class Gate:
         permission = permission_of(scope["method"], template)
         if permission is Permission.OPEN:
             return None
-        identity = None
+        identity, looks = None, self._looks
         try:
             identity = await self._authenticator.identify(scope)
             _check(identity, permission)
@@ -108,6 +110,10 @@ class Gate:
         assert task is not None
         passage = _Passage(scope, identity, permission, task)
         self._inside.add(passage)
+        if looks != self._looks and not await self._may_stay(passage):
+            # Accounts changed while this one was looked up, and who was inside was asked already.
+            self._inside.discard(passage)
+            raise Refusal(401, "your access has just ended")
         return passage
 
     def leave(self, passage: _Passage) -> None:
@@ -116,6 +122,7 @@ class Gate:
 
     async def look_again(self) -> None:
         """End the requests of all who may not be inside any more."""
+        self._looks += 1
         for passage in list(self._inside):
             if passage in self._inside and not await self._may_stay(passage):
                 passage.end()
@@ -127,8 +134,12 @@ class Gate:
             return False
         except StoreUnavailable:
             return True  # nothing is known; the next look comes soon
-        same = identity.workspace == passage.identity.workspace
-        return same and is_allowed(identity, passage.permission)
+        if identity.workspace != passage.identity.workspace:
+            # It named none, and would be in another one by now: its role where it is counts.
+            roles = passage.scope.get(WORKSPACES_KEY, {})
+            role = roles.get(passage.identity.workspace, Role.NONE)
+            identity = replace(identity, role=role)
+        return is_allowed(identity, passage.permission)
 
     def _note(self, scope: Scope, template: str, identity: Identity | None, status: int) -> None:
         call = f"{scope['method']} {template}"

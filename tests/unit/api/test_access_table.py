@@ -216,8 +216,8 @@ async def test_every_route_lets_in_whom_the_table_says(
                 gone = (method, template) == ("DELETE", "/v1/workspaces/{workspace}") and allowed
                 path = address(template, job_id, "spare" if gone else "a")
                 status = await status_of(api, method, path, actor.headers)
-                # Whom signing in itself refuses has been let in to try.
-                tried = template.startswith("/login")
+                # Whom the route itself refuses to sign in has been let in to try.
+                tried = "/login" in template
                 let_in = status < 500 and (tried or status not in {401, 403, 429})
                 right = let_in if allowed else status in actor.denied
                 if not right:

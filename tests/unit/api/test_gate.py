@@ -78,6 +78,8 @@ async def test_a_change_elsewhere_leaves_streams_alone(api: Any) -> None:
     token, job_id = await prepared(api)
     [log, feed] = await open_streams(api, token, job_id)
     await add_user(api.store.accounts, "bob")
+    await add_workspace(api.store.accounts, "shop")
+    await api.store.accounts.set_member("shop", "ann", Role.USER, ACT)  # of two by now
     await api.store.accounts.set_member("lab", "ann", Role.VIEWER, ACT)  # may still read
     api.entrance.changed()
     cancelled = await api.store.request_cancel(job_id, "test")

@@ -26,6 +26,7 @@ def test_both_clients_have_the_same_methods_with_the_same_parameters() -> None:
         "submit", "submit_batch", "run", "get", "list", "wait", "result", "logs", "follow",
         "cancel", "retry", "events", "why",
         "operations", "artifacts", "artifact", "download", "close",
+        "perform", "login_link",
     }  # fmt: skip
     assert public_methods(Client).keys() == expected
 

@@ -31,7 +31,7 @@ def claim(
     claimed = claiming.claim(transaction, owner, lanes, lease_s)
     known: dict[tuple[str, str], str | None] = {}
     allowed: list[ClaimedJob] = []
-    for _ in range(_MAX_ROUNDS):
+    for rounds_left in reversed(range(_MAX_ROUNDS)):
         refused = []
         for each in claimed:
             reason = _refusal(transaction, each, known)
@@ -40,8 +40,8 @@ def claim(
             else:
                 refused.append(each)
                 _fail(transaction, each, reason)
-        if not refused:
-            break
+        if not refused or not rounds_left:
+            break  # in the second case the next claim goes on
         # Their places are for those who stand behind them.
         places = Counter(each.job.lane for each in refused)
         claimed = claiming.claim(transaction, owner, places, lease_s)
