@@ -13,7 +13,7 @@ from headway.api.oidc_settings import OidcSettings
 from headway.api.sessions import SessionCookie, Sessions, cookie_value
 from headway.dashboard.responses import html_response, see_other
 from headway.dashboard.sign_in_page import refused_page
-from headway.dashboard.sign_in_routes import HOME, Next, safe_path
+from headway.dashboard.sign_in_routes import HOME, Next, note_failure, safe_path
 
 CALLBACK = "/login/oidc/callback"
 
@@ -71,7 +71,7 @@ class OidcRoutes:
             arrival = await self._client.finish(ticket, dict(request.query_params))
             user = await self._people.admit(arrival.claims, address)
         except LoginFailed as failure:
-            self._entrance.authenticator.note_failure(address)
+            note_failure(self._entrance, request, f"GET {CALLBACK}", 403)
             response = _refused(failure, 403)
             cookie.give_ticket(response, "", 0)
             return response

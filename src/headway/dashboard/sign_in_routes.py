@@ -6,10 +6,9 @@ from typing import Annotated
 from urllib.parse import parse_qs, quote
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from starlette.types import Scope
 
 from headway.access.accounts import Act, Token, TokenKind
-from headway.access.identity import Identity
+from headway.api.audit_trail import act_of
 from headway.api.authenticator import WORKSPACES_KEY, address_of
 from headway.api.entrance import Entrance
 from headway.api.identity import Caller
@@ -70,7 +69,7 @@ class SignInRoutes:
         self._guesses.check_address(address)
         grant = await self._sessions.grant_of(fields.get("token", "").strip(), TokenKind.PERSONAL)
         if grant is None:
-            self._guesses.note_failure(address)
+            note_failure(self._entrance, request, "POST /login", 401)
             page = sign_in_page(path, problem=_NOT_VALID, provider=self._provider)
             return html_response(page, 401)
         return await self._begun(request, grant.token, "signed in with a token", path)
@@ -118,7 +117,7 @@ class SignInRoutes:
         """Where the caller's browser goes to be signed in; good once, for a minute."""
         if caller.via == "local":
             return LoginLink(path=HOME)
-        code = await self._sessions.link(caller, act_of(request.scope, caller))
+        code = await self._sessions.link(caller, act_of(caller, address_of(request.scope)))
         if code is None:
             raise Refusal(403, "only a user's own access token can open a browser session")
         return LoginLink(path=f"/login/link/{quote(code)}")
@@ -132,7 +131,7 @@ class SignInRoutes:
         return response
 
     def _wrong_link(self, request: Request) -> Response:
-        self._guesses.note_failure(address_of(request.scope))
+        note_failure(self._entrance, request, f"{request.method} /login/link/{{code}}", 404)
         return html_response(refused_page("This link is not good any more", _SPENT), 404)
 
 
@@ -148,11 +147,11 @@ def safe_path(path: str) -> str:
     return quote(path, safe="/?&=%+:,~@!$'()*;-._")
 
 
-def act_of(scope: Scope, caller: Identity) -> Act:
-    """A caller's act, for the audit log."""
-    return Act(
-        user=caller.user, via=caller.via, token_id=caller.token_id, address=address_of(scope)
-    )
+def note_failure(entrance: Entrance, request: Request, call: str, status: int) -> None:
+    """Somebody was not signed in: slow it down, and note it as the gate notes other denials."""
+    address = address_of(request.scope)
+    entrance.authenticator.note_failure(address)
+    entrance.trail.denied(None, address, call, status, None)
 
 
 def _act(request: Request, token: Token) -> Act:
