@@ -114,6 +114,7 @@ class AttemptMetrics:
             buckets=_LAG,
             registry=registry,
         )
+        self._store_series: dict[str, Histogram] = {}
         self._store_seconds = Histogram(
             "headway_store_seconds",
             "Time of store operations, with their wait for the thread and the disk.",
@@ -194,7 +195,10 @@ class AttemptMetrics:
         self._loop_lag.labels(self._process).observe(lag_s)
 
     def store_call(self, kind: str, seconds: float) -> None:
-        self._store_seconds.labels(self._process, kind).observe(seconds)
+        series = self._store_series.get(kind)
+        if series is None:
+            series = self._store_series[kind] = self._store_seconds.labels(self._process, kind)
+        series.observe(seconds)
 
     def host(self, memory_available_bytes: int, parts: dict[str, int]) -> None:
         """Tell the host statistics that a system job gathers."""

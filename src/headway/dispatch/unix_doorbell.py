@@ -10,6 +10,7 @@ import os
 import secrets
 import socket
 
+from headway.core.clock import NS_PER_MS, monotonic_ns
 from headway.core.statedir import StateDir
 from headway.dispatch.doorbell import Bell, Board, Gatherer
 from headway.dispatch.socket_dir import SocketDir
@@ -20,6 +21,9 @@ _MAX_DATAGRAM = 4096
 _MAX_READS = 256
 """Datagrams taken from the socket in one turn of the event loop."""
 _SUFFIX = ".bell"
+_KNOWN_FOR_NS = 100 * NS_PER_MS
+"""How long the sockets that were found are rung without looking for others. The directory's time
+of change tells of a new one at once, unless it came within the same tick of the clock."""
 
 
 class UnixDoorbell:
@@ -36,6 +40,8 @@ class UnixDoorbell:
         self._name = f"{os.getpid()}-{secrets.token_hex(4)}{_SUFFIX}"
         self._socket: socket.socket | None = None
         self._sockets: SocketDir | None = None
+        self._known: dict[str, str] = {}
+        self._known_at = (0, 0)
 
     async def open(self) -> None:
         self._sockets = SocketDir(self._directory)
@@ -60,8 +66,8 @@ class UnixDoorbell:
         if self._socket is None or self._sockets is None:
             return
         message = "\n".join(topics).encode()
-        for name in self._others():
-            self._send(self._socket, name, self._sockets.address(name), message)
+        for name, address in tuple(self._others(self._sockets).items()):
+            self._send(self._socket, name, address, message)
 
     def listen(self, *topics: str) -> Bell:
         return self._board.listen(*topics)
@@ -69,17 +75,30 @@ class UnixDoorbell:
     def gather(self, prefix: str, limit: int = 1000) -> Gatherer:
         return self._board.gather(prefix, limit)
 
-    def _others(self) -> list[str]:
+    def _others(self, sockets: SocketDir) -> dict[str, str]:
+        """The sockets of the other processes, with their addresses."""
+        changed_ns, found_ns = self._known_at
+        now_ns = monotonic_ns()
         try:
+            last_change_ns = os.stat(self._directory).st_mtime_ns
+            if last_change_ns == changed_ns and now_ns - found_ns < _KNOWN_FOR_NS:
+                return self._known
             names = os.listdir(self._directory)
         except OSError:
-            return []
-        return [name for name in names if name.endswith(_SUFFIX) and name != self._name]
+            return {}
+        self._known = {
+            name: sockets.address(name)
+            for name in names
+            if name.endswith(_SUFFIX) and name != self._name
+        }
+        self._known_at = (last_change_ns, now_ns)
+        return self._known
 
     def _send(self, sender: socket.socket, name: str, address: str, message: bytes) -> None:
         try:
             sender.sendto(message, address)
         except (ConnectionRefusedError, FileNotFoundError):
+            self._known.pop(name, None)
             (self._directory / name).unlink(missing_ok=True)
         except OSError as error:
             if error.errno not in (errno.EAGAIN, errno.ENOBUFS):

@@ -107,6 +107,17 @@ def _stream(descriptor: int, mode: str) -> IO[Any]:
 
 
 def _replace_environment(environment: Mapping[str, str]) -> None:
+    """Leave exactly these variables, in Python's mapping and in the C library's.
+
+    Most stay as they are from one attempt to the next; setting those in the mapping again took most
+    of the 0.1 ms that entering an attempt took.
+    """
+    present = dict(os.environ)
+    for name in present.keys() - environment.keys():
+        del os.environ[name]
     clear_c_environment()
-    os.environ.clear()
-    os.environ.update(environment)
+    for name, value in environment.items():
+        if present.get(name) == value:
+            os.putenv(name, value)
+        else:
+            os.environ[name] = value
