@@ -36,5 +36,7 @@ class ExitCode(IntEnum):
     TIMED_OUT_WAITING = 14
     NOT_ACCOUNTED_FOR = 15
     """`headway chaos` found something lost, stuck, doubled or left behind."""
+    NOT_ALLOWED = 16
+    """The server knows no access token of yours, or your role is not enough."""
     INTERRUPTED = 130
     """Ctrl-C; what had been measured until then is in the run directory."""

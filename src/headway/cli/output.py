@@ -201,13 +201,20 @@ def _progress_words(job: Job) -> list[str]:
 
 
 def _exit_code_of_error(error: Exception) -> ExitCode | None:
-    from headway.client import DeadlineExceeded, InvalidRequest, NotFound, ServerUnreachable
+    from headway.client import (
+        DeadlineExceeded,
+        Denied,
+        InvalidRequest,
+        NotFound,
+        ServerUnreachable,
+    )
 
     codes = (
         (NotFound, ExitCode.NOT_FOUND),
         (ServerUnreachable, ExitCode.SERVER_UNREACHABLE),
         (DeadlineExceeded, ExitCode.TIMED_OUT_WAITING),
         (InvalidRequest, ExitCode.USAGE),
+        (Denied, ExitCode.NOT_ALLOWED),
     )
     return next((code for kind, code in codes if isinstance(error, kind)), None)
 
