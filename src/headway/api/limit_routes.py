@@ -58,8 +58,9 @@ class LimitRoutes:
         router = APIRouter(tags=["limits"])
         changed = problem_answers(400, 403, 413, 422, 503)
         self._add(router, "/v1/limits", self.show, LimitPage, problem_answers(503))
-        self._add(router, _WORKSPACE, self.set_workspace, Limit, changed, methods=["PUT"])
-        self._add(router, _USER, self.set_user, Limit, changed, methods=["PUT"])
+        of_workspace = problem_answers(400, 403, 404, 413, 422, 503)
+        self._add(router, _WORKSPACE, self.set_workspace, Limit, of_workspace, methods=["PUT"])
+        self._add(router, _USER, self.set_user, Limit, of_workspace, methods=["PUT"])
         self._add(router, _LOCKS, self.locks, LockList, problem_answers(503))
         self._add(router, _LOCKS, self.set_lock, Lock, changed, methods=["PUT"])
         router.add_api_route(
