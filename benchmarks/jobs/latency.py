@@ -9,7 +9,10 @@ what of it is the SDK's. Peers: their own client in a process of its own, withou
 from __future__ import annotations
 
 import argparse
+import contextlib
 import http.client
+import json
+import statistics
 from collections.abc import Callable
 
 import peers
@@ -49,10 +52,41 @@ def by_http(measured: Server, operation: str, jobs: int) -> list[float]:
     return took
 
 
-def measure(
-    operation: str, jobs: int, names: list[str]
-) -> tuple[dict[str, Latencies], dict[str, str]]:
-    """Latencies by who was measured, and what each was."""
+PHASES = {
+    "submitted: the row's transaction begins": "created",
+    "claimed: the worker's transaction begins": "claim",
+    "the claim is stored and back in the worker's event loop": "claimed",
+    "a process is there and was sent the job": "forked",
+    "the function begins": "ran",
+    "the function has returned": "returned",
+    "the process is as new and the attempt is over": "ended",
+    "the end's transaction begins": "stored",
+}
+
+
+def phases(measured: Server, jobs: int) -> None:
+    """Where the time of the last jobs went, as their attempts recorded it."""
+    marks: dict[str, list[float]] = {name: [] for name in PHASES.values()}
+    with contextlib.closing(measured.database()) as connection:
+        rows = connection.execute(
+            "SELECT created_at_us, attempts.started_at_us, attempts.ended_at_us, usage_json"
+            " FROM jobs JOIN attempts USING (sequence) ORDER BY sequence DESC LIMIT ?",
+            (jobs,),
+        ).fetchall()
+    for created_us, claim_us, stored_us, usage in rows:
+        line = json.loads(usage)["timeline"] | {
+            "created": created_us / 1e6, "claim": claim_us / 1e6, "stored": stored_us / 1e6,
+        }  # fmt: skip
+        for name, found in marks.items():
+            found.append((line[name] - created_us / 1e6) * 1000)
+    print()
+    header("Headway's phases", "ms after the submission's transaction began, median")
+    for text, name in PHASES.items():
+        row(text, f"{statistics.median(marks[name]):.2f}")
+
+
+def measure(operation: str, jobs: int, names: list[str]) -> Latencies:
+    """Measure all in turn, print the tables, give Headway's latencies."""
     with server() as measured, peers.running(names) as others:
         sources: dict[str, Callable[[], list[float]]] = {
             "Headway, SDK": lambda: by_sdk(measured, operation, jobs),
@@ -64,16 +98,17 @@ def measure(
         for _ in range(ROUNDS):
             for name, source in sources.items():
                 found[name].add(source())
-        return found, {peer.name: str(peer) for peer in others.values()}
+        table(found, jobs)
+        phases(measured, jobs)
+        return found["Headway, SDK"]
 
 
-def table(found: dict[str, Latencies], jobs: int) -> Latencies:
+def table(found: dict[str, Latencies], jobs: int) -> None:
     own = found["Headway, SDK"]
     header("who", "p50, ms", "p99, ms", "p50 ÷ Headway's", "jobs")
     for name, latencies in found.items():
         ratio = latencies.p50.median / own.p50.median
         row(name, latencies.p50, latencies.p99, f"{ratio:.2f}", f"{ROUNDS} × {jobs}")
-    return own
 
 
 def main() -> None:
@@ -81,8 +116,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=500)
     jobs = parser.parse_args().jobs
     title("P10: short lane, submit to result")
-    found, _ = measure("nothing", jobs, peers.wanted(["celery", "saq", "procrastinate"]))
-    own = table(found, jobs)
+    own = measure("nothing", jobs, peers.wanted(["celery", "saq", "procrastinate"]))
     p50, p99 = own.p50.median, own.p99.median
     text = f"p50 {p50:.1f} ms, at most {P50_MS:g} (aim {AIM_P50_MS:g}); "
     text += f"p99 {p99:.1f} ms, at most {P99_MS:g} (aim {AIM_P99_MS:g})"
