@@ -38,9 +38,7 @@ class DirectRequests:
         if turn.input_error is not None:
             return False
         try:
-            request.exchange = self._begin(
-                turn.call, turn.conversation.history, request, self._exchange_ended
-            )
+            request.exchange = self._begin(turn.call, turn.history, request, self._exchange_ended)
         except Exception:  # noqa: BLE001  the backend's own way says what is wrong
             return False
         return request.exchange is not None

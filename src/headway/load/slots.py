@@ -61,6 +61,7 @@ class Slots:
         self._frame = frame
         self._now_ns = clock.monotonic_ns
         self._loop = asyncio.get_running_loop()
+        queue.on_branch = self._branched
         self._alarm = open_alarm(self._rang, clock)
         self._armed_ns: int | None = None
         self._idle: list[asyncio.Future[Request]] = []
@@ -116,7 +117,7 @@ class Slots:
         """Record turns that will not be sent, and all that would have followed them."""
         now_ns = self._now_ns()
         for turn in turns:
-            self._cancel_from(turn, now_ns)
+            self._cancel(turn, now_ns)
         self._tell_ended()
 
     async def cancel_in_flight(self) -> None:
@@ -149,15 +150,15 @@ class Slots:
             if self._is_sent_again(request):
                 continue
             ended.append(request)
-            if request.turn.is_last:
-                self._in_flight.discard(request)
-                self._queue.conversation_ended()
-            else:
+            if request.turn.leads_on:
                 frees_later = True  # Its slot is for its own next turn first (trap 31).
+            else:
+                self._in_flight.discard(request)
         self.dispatch()
+        is_full = self._queue.is_full
         for request in ended:
             self._read(request)
-        if frees_later:
+        if frees_later or is_full:
             self.dispatch()
         self._tell_ended()
 
@@ -180,8 +181,6 @@ class Slots:
             raise
         if request.is_ended:
             return  # Given up at the deadline of a cancellation.
-        if request.turn.is_last:
-            self._queue.conversation_ended()
         self._read(request)
         self.dispatch()
         self._tell_ended()
@@ -255,7 +254,7 @@ class Slots:
             self._end(request, "errored", Answer(failure=_raised("inputs", turn.input_error)))
             return
         try:
-            answer = await self._resolve(turn.call, turn.conversation.history, request.progress)
+            answer = await self._resolve(turn.call, turn.history, request.progress)
         except BaseException as error:  # Whatever a backend raises is a record.
             if self._cancelling and isinstance(error, asyncio.CancelledError):
                 self._end(request, "cancelled")
@@ -269,48 +268,61 @@ class Slots:
     def _end(self, request: Request, status: Status, answer: Answer | None = None) -> None:
         if request.is_ended:
             return  # Given up at the deadline of a cancellation, and back after all.
-        if request.turn.is_last:
-            self._queue.conversation_ended()
         self._record(request, status, answer)
         self._tell_ended()
 
     def _record(self, request: Request, status: Status, answer: Answer | None) -> None:
-        """Write the request down; the rest of its conversation goes on, or is over with it."""
+        """Write the request down; what waits for it goes on, or is lost with it."""
         now_ns = request.progress.done_ns or self._now_ns()
-        record = request.end(status, now_ns, None if answer is None else answer.failure)
+        failure = None if answer is None else answer.failure
         self._in_flight.discard(request)
+        self._write(request, status, now_ns, failure)
         turn = request.turn
-        is_last = turn.is_last
-        self._reporter.ended(request, record, is_last)
-        if is_last:
+        if not turn.leads_on:
             return
         if status == "completed" and answer is not None:
-            self._go_on(turn.conversation.turn_after(turn, answer, now_ns), now_ns)
+            self._go_on(turn.conversation.turns_after(turn, answer, now_ns), now_ns)
         else:
-            self._cancel_from(turn.conversation.turn_at(turn.number + 1, now_ns), now_ns)
+            self._cancel_following(turn, now_ns)
+
+    def _write(
+        self, request: Request, status: Status, now_ns: int, failure: Failure | None = None
+    ) -> None:
+        record = request.end(status, now_ns, failure)
+        conversation = request.turn.conversation
+        conversation.left -= 1
+        is_over = conversation.left == 0
+        self._reporter.ended(request, record, is_over)
+        if is_over:
+            self._queue.conversation_ended()
 
     def _tell_ended(self) -> None:
         if self.on_ended is not None:
             self.on_ended()
 
-    def _go_on(self, following: TurnRun, now_ns: int) -> None:
-        if self._queue.is_cut:
-            self._cancel_from(following, now_ns)
+    def _go_on(self, following: list[TurnRun], now_ns: int) -> None:
+        if self._queue.is_cut or self._cancelling:
+            for turn in following:
+                self._cancel(turn, now_ns)
             return
         # Whoever takes next arms the alarm for it: this slot when it goes idle, or the alarm that
-        # is set already when this slot takes an arrival before it has rung.
+        # is set already when this slot takes an arrival before it has rung. Where there are more
+        # turns than one, the queue calls for other slots.
         self._queue.add_ready(following)
 
-    def _cancel_from(self, turn: TurnRun, now_ns: int) -> None:
-        conversation = turn.conversation
-        for number in range(turn.number, len(conversation.turns)):
-            unsent = turn if number == turn.number else conversation.turn_at(number, now_ns)
-            request = Request(unsent, self._frame)
-            record = request.end("cancelled", now_ns)
-            self._reporter.ended(request, record, unsent.is_last)
-        self._queue.conversation_ended()
+    def _cancel(self, turn: TurnRun, now_ns: int) -> None:
+        self._write(Request(turn, self._frame), "cancelled", now_ns)
+        self._cancel_following(turn, now_ns)
+
+    def _cancel_following(self, turn: TurnRun, now_ns: int) -> None:
+        for lost in turn.conversation.turns_lost_with(turn, now_ns):
+            self._write(Request(lost, self._frame), "cancelled", now_ns)
 
     # --- waking --------------------------------------------------------------------------------
+
+    def _branched(self) -> None:
+        # Afterwards: the slot at hand takes the first of the turns itself.
+        self._loop.call_soon(self.dispatch)
 
     def _rang(self) -> None:
         self._armed_ns = None

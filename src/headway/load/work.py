@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from array import array
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 
 from headway.backends.backend import Call
@@ -46,6 +46,8 @@ class WorkQueue:
         """Called when half of the latest grants are begun: time to ask for more."""
         self._ready: list[tuple[int, int, TurnRun]] = []
         self._ready_order = count()
+        self.on_branch: Callable[[], None] = lambda: None
+        """Called when several turns have become ready at once: more than one slot has work."""
         self._open = 0
         self._end_ns = end_ns
         self.is_cut = False
@@ -69,38 +71,57 @@ class WorkQueue:
         # Half is enough to bridge the way to the parent and back, and asks once a grant.
         self._low_grants = len(self._grants) // 2
 
-    def add_ready(self, turn: TurnRun) -> None:
-        """A later turn of an open conversation, due at its own time."""
-        heapq.heappush(self._ready, (turn.due_ns, next(self._ready_order), turn))
+    def add_ready(self, turns: Sequence[TurnRun]) -> None:
+        """Turns of an open conversation that wait for no other one, each due at its own time."""
+        for turn in turns:
+            heapq.heappush(self._ready, (turn.due_ns, next(self._ready_order), turn))
+        if len(turns) > 1:
+            self.on_branch()
 
     def conversation_ended(self) -> None:
-        """A conversation that `take` began has no turn left."""
+        """A conversation that `take` or `cut` began has no turn left."""
         self._open -= 1
 
     # --- what goes out -------------------------------------------------------------------------
 
     def take(self, now_ns: int) -> TurnRun | None:
-        """The request to send now, if any: ready turns go before new conversations (trap 31)."""
+        """The request to send now, if any.
+
+        Of turns that are ready and conversations that have arrived, whatever fell due first;
+        ready turns go before conversations that may begin at any time (trap 31).
+        """
         if self.is_cut or (self._end_ns is not None and now_ns >= self._end_ns):
             return None
-        if self._ready and self._ready[0][0] <= now_ns:
+        if self._ready and self._ready[0][0] <= now_ns and not self._arrived_first():
             return heapq.heappop(self._ready)[2]
         if self._open_limit is not None and self._open >= self._open_limit:
             return None
         turn = self._take_granted(now_ns) if self._grants else self._take_arrival(now_ns)
-        if turn is not None:
-            self._open += 1
+        if turn is None:
+            # What had arrived first turned out to be nothing: the inputs have come to an end.
+            is_due = bool(self._ready) and self._ready[0][0] <= now_ns
+            return heapq.heappop(self._ready)[2] if is_due else None
+        self._open += 1
+        conversation = turn.conversation
+        if conversation.left > 1 and (others := conversation.begin_others(turn.due_ns)):
+            self.add_ready(others)
+            self.on_branch()
         return turn
 
     def next_due_ns(self) -> int | None:
         """When `take` may next have something that it has not now, by time alone."""
         due = self._ready[0][0] if self._ready else None
-        if self._open_limit is not None and self._open >= self._open_limit:
+        if self.is_full:
             return due
         arrival = self._next_arrival_due_ns()
         if due is None or arrival is None:
             return arrival if due is None else due
         return min(due, arrival)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no conversation may begin until another one ends."""
+        return self._open_limit is not None and self._open >= self._open_limit
 
     @property
     def can_prepare(self) -> bool:
@@ -138,15 +159,13 @@ class WorkQueue:
             if turn.due_ns >= cut_ns:
                 self.dropped.append(turn.conversation.index)
             else:
-                self._open += 1
-                unsent.append(turn)
+                unsent += self._begun(turn)
         self._prepared.clear()
         for index, due_ns in self._arrivals:
             if due_ns >= cut_ns:
                 self.dropped.append(index)
             elif (first := self._next_turn(index, due_ns)) is not None:
-                self._open += 1
-                unsent.append(first)
+                unsent += self._begun(first)
         self._arrivals.clear()
         self.dropped.extend(self._grants)
         self._grants.clear()
@@ -163,6 +182,17 @@ class WorkQueue:
         return self._exhausted_at
 
     # --- parts ---------------------------------------------------------------------------------
+
+    def _begun(self, first: TurnRun) -> list[TurnRun]:
+        self._open += 1
+        return [first, *first.conversation.begin_others(first.due_ns)]
+
+    def _arrived_first(self) -> bool:
+        """Whether an arrival that may begin fell due before the turn that is ready first."""
+        if self._grants or self.is_full:
+            return False
+        due_ns = self._next_arrival_due_ns()
+        return due_ns is not None and due_ns < self._ready[0][0]
 
     def _take_arrival(self, now_ns: int) -> TurnRun | None:
         if self._prepared:
@@ -191,7 +221,7 @@ class WorkQueue:
         except Exception as error:  # noqa: BLE001  becomes the request's record
             return _without_content(index, due_ns, error)
         if source is not None:
-            return ConversationRun(index, source).turn_at(0, due_ns)
+            return ConversationRun(index, source).begin(due_ns)
         self.dropped.append(index)
         if self._exhausted_at is None or index < self._exhausted_at:
             self._exhausted_at = index
@@ -206,6 +236,6 @@ class WorkQueue:
 
 
 def _without_content(index: int, due_ns: int, error: Exception) -> TurnRun:
-    turn = ConversationRun(index, Conversation(turns=(Turn(call=Call()),))).turn_at(0, due_ns)
+    turn = ConversationRun(index, Conversation(turns=(Turn(call=Call()),))).begin(due_ns)
     turn.input_error = error
     return turn

@@ -14,7 +14,8 @@ START_NS = 1_000
 
 def test_every_field_of_a_record_holds_what_it_is_named_for(listed_inputs):
     """Records are constructed by position: no two fields may change places."""
-    turn = ConversationRun(41, listed_inputs([3]).conversation(0)).turn_at(2, START_NS + 7)
+    conversation = ConversationRun(41, listed_inputs([3]).conversation(0))
+    turn = conversation.turns_lost_with(conversation.begin(START_NS), START_NS + 7)[-1]
     request = Request(turn, StageFrame(stage=5, worker=3, start_ns=START_NS, capture_text=True))
     expected = {"stage": 5, "index": 41, "turn": 2, "worker": 3, "due_ns": 7, "status": "errored"}
     for number, name in enumerate(Progress.__slots__, 100):
@@ -31,7 +32,7 @@ def test_every_field_of_a_record_holds_what_it_is_named_for(listed_inputs):
 
 
 def test_the_text_of_what_completed_is_kept_only_where_it_was_asked_for(listed_inputs):
-    turn = ConversationRun(0, listed_inputs().conversation(0)).turn_at(0, START_NS)
+    turn = ConversationRun(0, listed_inputs().conversation(0)).begin(START_NS)
     for capture, status, kept in ((False, "completed", None), (False, "cancelled", "half")):
         request = Request(turn, StageFrame(0, 0, START_NS, capture))
         request.progress.text = "half"
@@ -39,7 +40,7 @@ def test_the_text_of_what_completed_is_kept_only_where_it_was_asked_for(listed_i
 
 
 def test_a_request_never_sent_was_never_done(listed_inputs):
-    turn = ConversationRun(0, listed_inputs().conversation(0)).turn_at(0, START_NS)
+    turn = ConversationRun(0, listed_inputs().conversation(0)).begin(START_NS)
     record = Request(turn, StageFrame(0, 0, START_NS, False)).end("cancelled", START_NS + 5)
     assert record.sent_ns is None
     assert record.done_ns is None

@@ -300,7 +300,7 @@ async def test_nobody_pays_for_updates_that_nobody_watches(make_stage):
 def test_a_request_refuses_a_second_end(listed_inputs):
     """Trap 35: requests in flight were reported twice and the run aborted."""
     conversation = ConversationRun(0, listed_inputs([1]).conversation(0))
-    request = Request(conversation.turn_at(0, 0), StageFrame(0, 0, 0, False))
+    request = Request(conversation.begin(0), StageFrame(0, 0, 0, False))
     request.end("completed", 1)
     with pytest.raises(InternalError):
         request.end("cancelled", 2)

@@ -6,6 +6,7 @@ from array import array
 
 import pytest
 
+from headway.backends.backend import Answer
 from headway.load.work import WorkQueue
 
 
@@ -19,6 +20,11 @@ def make_queue(listed_inputs):
 
 def due(*times):
     return array("q", times).tobytes()
+
+
+def after(first, ended_ns):
+    """What follows the first turn of a chain."""
+    return first.conversation.turns_after(first, Answer(), ended_ns)
 
 
 def indices(turns):
@@ -46,9 +52,9 @@ def test_a_late_arrival_keeps_its_due_time(make_queue):
 def test_a_ready_turn_goes_before_a_new_conversation(make_queue):
     """Trap 31: slots waited for new work while the next turn was ready."""
     queue = make_queue([2, 1])
-    queue.add_arrivals(0, 1, due(0, 1))
+    queue.add_grants(0, 2)
     first = queue.take(5)
-    queue.add_ready(first.conversation.turn_at(1, 5))
+    queue.add_ready(after(first, 5))
     assert queue.take(5).number == 1
     assert queue.take(5).conversation.index == 1
 
@@ -57,7 +63,7 @@ def test_a_thinking_turn_does_not_keep_others_waiting(make_queue):
     queue = make_queue([2, 1])
     queue.add_arrivals(0, 1, due(0, 50))
     first = queue.take(0)
-    queue.add_ready(first.conversation.turn_at(1, 100))
+    queue.add_ready(after(first, 100))
     assert queue.next_due_ns() == 50
     assert queue.take(50).conversation.index == 1
     assert queue.next_due_ns() == 100
@@ -69,7 +75,7 @@ def test_open_conversations_bound_new_ones_but_not_turns(make_queue):
     first = queue.take(0)
     assert queue.take(0) is None
     assert queue.next_due_ns() is None, "time alone brings nothing"
-    queue.add_ready(first.conversation.turn_at(1, 5))
+    queue.add_ready(after(first, 5))
     assert queue.next_due_ns() == 5
     assert queue.take(5).number == 1
     queue.conversation_ended()
@@ -117,7 +123,7 @@ def test_waiting_turns_are_cut_and_grants_not_begun_are_dropped(make_queue):
     queue = make_queue([2])
     queue.add_grants(0, 3)
     first = queue.take(0)
-    queue.add_ready(first.conversation.turn_at(1, 1_000))
+    queue.add_ready(after(first, 1_000))
     assert [turn.number for turn in queue.cut(10)] == [1]
     assert queue.dropped == [1, 2]
 
@@ -145,7 +151,7 @@ def test_inputs_that_raise_make_a_failed_request_and_not_a_broken_worker():
     queue.add_grants(0, 1)
     turn = queue.take(0)
     assert isinstance(turn.input_error, ValueError)
-    assert turn.is_last
+    assert not turn.leads_on
 
 
 def test_content_is_prepared_ahead_up_to_a_limit(make_queue):

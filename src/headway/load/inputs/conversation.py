@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
@@ -9,18 +10,65 @@ import msgspec
 from headway.backends.backend import Call
 
 
+class Links(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What binds a turn to others, all by their numbers, which are lower than its own."""
+
+    after: tuple[int, ...]
+    """The turns that must have completed before it; none: it begins with the conversation."""
+    think_times_s: tuple[float | None, ...] = ()
+    """One for each of `after`; None, and where there are none: the turn's own think time."""
+    history: tuple[int, ...] | None = None
+    """The turns of which it hears, and whatever those had heard; None: `after`."""
+    answers: dict[str, int] = {}
+    """Placeholders in its texts: each name with the turn whose answer goes there."""
+
+
 class Turn(msgspec.Struct, frozen=True):
     """One request of a conversation."""
 
     call: Call
     think_time_s: float = 0.0
-    """Seconds between the end of the turn before and this one's due time; 0 in the first turn."""
+    """Seconds between the end of a turn that it waits for and its due time. Of a turn that waits
+    for none: after the first such turn of the conversation, which is due at its arrival."""
+    links: Links | None = None
+    """None: it waits for the turn before it, if there is one."""
 
 
 class Conversation(msgspec.Struct, frozen=True):
     """The turns that follow from one arrival; a single request is a conversation of one turn."""
 
     turns: tuple[Turn, ...]
+
+
+def links_of(number: int, turn: Turn) -> Links:
+    """What binds turn `number`: spelled out, or the place in a chain that it has by default."""
+    if turn.links is not None:
+        return turn.links
+    return Links((number - 1,) if number else ())
+
+
+def lineage(number: int, history: Sequence[tuple[int, ...]]) -> list[int]:
+    """The turns whose messages go before those of a turn, in their order.
+
+    Each of its sources in the order listed, before each what that one had heard, none twice. Of a
+    chain these are simply the turns before.
+
+    Args:
+        number: The turn.
+        history: The sources of each turn.
+    """
+    order: list[int] = []
+    seen: set[int] = set()
+    waiting = [(source, False) for source in reversed(history[number])]
+    while waiting:
+        turn, is_heard = waiting.pop()
+        if is_heard:
+            order.append(turn)
+        elif turn not in seen:
+            seen.add(turn)
+            waiting.append((turn, True))
+            waiting.extend((source, False) for source in reversed(history[turn]))
+    return order
 
 
 class Inputs(Protocol):
