@@ -79,9 +79,7 @@ class HealthClient:
             _, client = self._clients.popitem()
             await client.aclose()
 
-    async def _get(
-        self, url: httpx.URL, verify_tls: bool, address: str | None
-    ) -> httpx.Response:
+    async def _get(self, url: httpx.URL, verify_tls: bool, address: str | None) -> httpx.Response:
         client = self._client(verify_tls)
         if address is None:
             return await client.get(url)

@@ -231,9 +231,7 @@ def test_what_can_be_is_accepted(registry: Registry) -> None:
     check_precondition(registry, "third_look", {"name": "x"})
 
 
-async def test_a_job_of_another_workspace_is_one_that_does_not_exist(
-    room: Any, jobs: Any
-) -> None:
+async def test_a_job_of_another_workspace_is_one_that_does_not_exist(room: Any, jobs: Any) -> None:
     """J11: else who knows an id could learn how a foreign job stands."""
     foreign = NewJob(operation="op", lane="long", input_json="{}", workspace="lab")
     (foreign_id,) = await jobs.submit(foreign)
