@@ -202,3 +202,15 @@ def test_errors_of_the_api_are_data_and_not_pages(server: JobServer, browser: Br
             browser.driver.get(server.url + path)
             assert browser.run("return window.pwned ?? null") is None, path
             assert browser.run("return document.contentType") != "text/html", path
+
+
+def test_the_watch_would_see_it(server: JobServer, browser: Browser) -> None:
+    """What the tests above hold against `CLEAN` does change when text becomes markup."""
+    browser.open(f"{server.url}/jobs")
+    browser.run("document.body.insertAdjacentHTML('beforeend', arguments[0])", ALL)
+    browser.until(lambda: browser.run("return window.violations.length") > 0)
+    found = browser.run(FOUND)
+    assert found["pwned"] is None  # the policy holds also then
+    assert found["scripts"] > 0
+    assert found["strangers"] > 0
+    assert "onerror" in found["handlers"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -178,8 +180,13 @@ def test_signing_out_ends_the_session_and_so_does_revoking_its_token(
 
 
 def test_a_link_signs_in_once(server: JobServer, visitor: Visitor, tokens: dict[str, str]) -> None:
-    asked = httpx.post(f"{server.url}/v1/login-links", headers=bearer(tokens["ben"]))
-    path = asked.json()["path"]
+    told = subprocess.run(
+        [sys.executable, "-m", "headway.cli.main", "dashboard", "--no-open"],
+        env={**server.environ, "HEADWAY_TOKEN": tokens["ben"]}, text=True, capture_output=True,
+        timeout=PATIENCE_S, check=True,
+    )  # fmt: skip
+    assert told.stdout.startswith(f"{server.url}/login/link/hw_")
+    path = told.stdout.strip().removeprefix(server.url)
     for _ in range(3):  # opening it, as scanners of mail do, uses nothing up
         assert "Sign in as ben" in visitor.http.get(path).text
     assert visitor.http.get("/jobs").status_code == 303
@@ -231,6 +238,21 @@ def test_who_guesses_is_slowed_down(start_server: StartServer, tmp_path: Path) -
         assert answers[-1].status_code == 429
         assert int(answers[-1].headers["retry-after"]) > 0
         assert visitor.sign_in(own["ben"]).status_code == 429  # also with a right one, for now
+    # An address that guesses is not let in with a right token either; loopback has more addresses.
+    with httpx.Client(
+        base_url=server.url, transport=httpx.HTTPTransport(local_address="127.0.0.2")
+    ) as http:
+        events: list[dict[str, object]] = []
+
+        def is_noted() -> bool:
+            answer = http.get("/v1/audit", headers=bearer(own["root"]))
+            assert answer.status_code == 200, answer.text
+            events[:] = [e for e in answer.json()["lines"] if e["action"] == "denied"]
+            return bool(events)
+
+        until(is_noted)
+    assert "POST /login" in str(events)
+    assert "hw_" not in str(events)
 
 
 @pytest.mark.skipif(CHROMIUM is None or DRIVER is None, reason=MISSING)
@@ -263,3 +285,16 @@ def test_a_person_signs_in_looks_around_and_signs_out(
         browser.click(".account button")
         browser.until(lambda: browser.text("h1") == "Sign in to Headway")
         assert browser.complaints() == []
+
+        # Signed out elsewhere: the stream is ended, and the page says so by itself.
+        browser.type("#token", tokens["ada"])
+        browser.click(".sign-in button")
+        browser.until(lambda: browser.text("#connection") == "live")
+        [cookie] = [
+            each for each in browser.driver.get_cookies() if "workspace" not in each["name"]
+        ]
+        elsewhere = Visitor(server)
+        with elsewhere.http:
+            elsewhere.http.cookies.set(cookie["name"], cookie["value"], domain="127.0.0.1")
+            assert elsewhere.post("/logout").status_code == 303
+        browser.until(lambda: browser.text("h1") == "Sign in to Headway")

@@ -11,9 +11,9 @@ Programs that are no browsers send neither `Origin` nor `Sec-Fetch-Site` and are
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -57,7 +57,7 @@ class RequestGuard:
                 f"this server does not answer for the host {name!r};"
                 f" if it should, start it with --allowed-host {name}"
             )
-        if scope["method"] not in SAFE_METHODS and is_from_elsewhere(Headers(scope=scope)):
+        if scope["method"] not in SAFE_METHODS and is_from_elsewhere(scope["headers"], hosts[0]):
             return 403, "this request was sent by a page of another site"
         return None
 
@@ -70,17 +70,19 @@ class RequestGuard:
         return known
 
 
-def is_from_elsewhere(headers: Headers) -> bool:
+def is_from_elsewhere(headers: Iterable[tuple[bytes, bytes]], host: bytes) -> bool:
     """Whether a browser says that a page of another site sent this request.
 
     `Sec-Fetch-Site` decides where it is sent: no script can set it, and it holds also behind a
     proxy that changes `Host`. Browsers leave it out on plain http to anything but loopback.
     """
-    site = headers.get("sec-fetch-site")
-    if site is not None:
-        return site not in ("same-origin", "none")
-    origin = headers.get("origin")
-    return origin is not None and not _is_same(origin, headers.get("host", ""))
+    origin = None
+    for name, value in headers:
+        if name == b"sec-fetch-site":
+            return value not in (b"same-origin", b"none")
+        if name == b"origin":
+            origin = value
+    return origin is not None and not _is_same(origin.decode("latin-1"), host.decode("latin-1"))
 
 
 def _is_same(origin: str, host: str) -> bool:

@@ -124,6 +124,10 @@ class SignInRoutes:
 
     async def _begun(self, request: Request, token: Token, label: str, path: str) -> Response:
         user, act = token.user or "", _act(request, token)
+        before = await self._sessions.of(request.scope)
+        if before is not None:
+            await self._sessions.end(before, act)
+            self._entrance.changed()
         text = await self._sessions.begin(user, label, token, act)
         response = see_other(path)
         lasts_s = self._sessions.settings.absolute_s

@@ -1,6 +1,16 @@
 // A stream of server-sent events that says in the page's corner whether it is connected.
 const RETRY_MS = 1000;
 
+// A stream that is refused does not say why. Who is not signed in any more is shown the form.
+async function askWhetherSignedOut() {
+  try {
+    const answer = await fetch("/v1/me");
+    if (answer.status === 401) location.reload();
+  } catch {
+    // The server is away; the stream tries again.
+  }
+}
+
 // handlers: event name -> function(data, id). `addressAfter(lastId)` is asked for the address of
 // every connection: EventSource itself gives up for good when a restarting server refuses.
 export function follow(addressAfter, handlers) {
@@ -25,6 +35,7 @@ export function follow(addressAfter, handlers) {
       if (over) return;
       source.close();
       tell("connection lost, trying again", "lost");
+      askWhetherSignedOut();
       retry = setTimeout(open, RETRY_MS);
     };
     for (const [name, handle] of Object.entries(handlers)) {
