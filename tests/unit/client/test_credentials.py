@@ -80,7 +80,10 @@ def test_a_token_crosses_no_network_in_the_clear_unless_that_is_said(
 
 
 @pytest.mark.parametrize(
-    "text", ["hw_short", TOKEN + "x", TOKEN[:-1], "sk-123", f"{TOKEN}\r\nx: y"]
+    "text",
+    ["hw_short", TOKEN + "x", TOKEN[:-1], "sk-123", f"{TOKEN}\r\nx: y"],
+    # Named, because a token is made at random: every test process must find the same names.
+    ids=["short", "too long", "cut", "of another kind", "with a line"],
 )
 def test_what_is_no_token_is_sent_nowhere_and_not_repeated(logins: LoginFiles, text: str) -> None:
     with pytest.raises(ConfigError, match="not a Headway access token") as no:
