@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from headway.backends.backend import Backend
 from headway.backends.spec import (
     BackendSpec,
+    HeadwayJobsBackendSpec,
     HttpBackendSpec,
     NullBackendSpec,
     OpenAIBackendSpec,
@@ -49,6 +50,11 @@ def create_backend(backend: BackendSpec, target: TargetSpec) -> Backend:
             from headway.backends.null import NullBackend
 
             return NullBackend(backend)
+        case HeadwayJobsBackendSpec():
+            from headway.backends.endpoint import Endpoint
+            from headway.backends.headway_jobs import HeadwayJobsBackend
+
+            return HeadwayJobsBackend(backend, Endpoint(target))
         case PluginBackendSpec():
             from headway.core.plugins import make_plugin
 

@@ -102,6 +102,17 @@ class NullBackendSpec(SpecModel):
     chunks: int = Field(default=1, ge=1)
 
 
+class HeadwayJobsBackendSpec(SpecModel):
+    """Jobs of a Headway server, each waited for."""
+
+    kind: Literal["headway-jobs"] = "headway-jobs"
+    operation: str = Field(pattern=r"^[A-Za-z0-9_.-]+$")
+    input: str = "{}"
+    """The operation's input as JSON; a template, as the body of the backend `http`."""
+    wait_s: float = Field(default=30.0, gt=0, le=60)
+    """How long a job may take, waiting included."""
+
+
 class PluginBackendSpec(SpecModel):
     """A backend of one's own, by the name of its entry point or as `module:name`."""
 
@@ -111,6 +122,11 @@ class PluginBackendSpec(SpecModel):
 
 
 BackendSpec = Annotated[
-    OpenAIBackendSpec | HttpBackendSpec | PythonBackendSpec | NullBackendSpec | PluginBackendSpec,
+    OpenAIBackendSpec
+    | HttpBackendSpec
+    | PythonBackendSpec
+    | NullBackendSpec
+    | HeadwayJobsBackendSpec
+    | PluginBackendSpec,
     Field(discriminator="kind"),
 ]

@@ -32,6 +32,7 @@ BACKENDS = (
     "openai-embeddings",
     "http",
     "python",
+    "headway-jobs",
     "null",
 )
 _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -168,6 +169,12 @@ _OPTIONS: Sequence[_Decorator] = (
             help="For backend python: what to call."),
     _option("--threads", type=int, metavar="N", section=_REQUESTS, path="backend.threads",
             help="For backend python: most calls of a sync function at a time."),
+    _option("--operation", metavar="NAME", section=_REQUESTS, path="backend.operation",
+            help="For backend headway-jobs: what to submit."),
+    _option("--job-input", metavar="TEMPLATE", section=_REQUESTS, path="backend.input",
+            help="For backend headway-jobs: its input as JSON, with {prompt} and so on."),
+    _option("--job-wait", metavar="TIME", section=_REQUESTS, path="backend.wait_s",
+            convert=_durations, help="For backend headway-jobs: longest wait. Default: 30s."),
     _option("--backend-plugin", metavar="NAME", section=_REQUESTS, path="backend.name",
             help="A backend of your own: its entry point's name, or MODULE:NAME."),
     _option("--backend-option", multiple=True, metavar="KEY=JSON", section=_REQUESTS,

@@ -147,6 +147,8 @@ SAID_OTHERWISE = {
     "backend.headers": "--header sends them with every request, whatever the backend",
     "inputs.kind": "follows from --data and --profile",
     "profile.stages": "a list of stages has a file of its own",
+    "target.addresses": "a shared server resolves a registered target once and keeps to it",
+    "target.hidden_headers": "a server notes which headers it has filled from secrets",
     "target.url": "is the argument",
 }
 

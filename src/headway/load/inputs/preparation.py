@@ -93,7 +93,7 @@ class _Preparation:
         self._counter = counter
         self._use = RowUse(
             single_turn=backend.kind == "openai-embeddings",
-            keep_fields=backend.kind in ("http", "python"),
+            keep_fields=backend.kind in ("http", "python", "headway-jobs", "plugin"),
         )
 
     async def synthetic(self, spec: SyntheticInputSpec) -> Recipe:
