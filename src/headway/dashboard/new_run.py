@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ SpecOf = Callable[[str, Sequence[str]], RunSpec]
 """Parses a target's address and flags as `headway bench` does."""
 
 _SCHEMES = ("http://", "https://")
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}\Z")
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,10 @@ def draft_of(values: Mapping[str, str], server_url: str, spec_of: SpecOf) -> Dra
     if not target:
         return Draft(values, command, None, None)
     try:
-        if not target.startswith(_SCHEMES):
-            raise ConfigError("the address begins with http:// or https://")
+        if not (target.startswith(_SCHEMES) or _NAME.match(target)):
+            raise ConfigError(
+                "the address begins with http:// or https://, or is the name of a registered target"
+            )
         spec = spec_of(target, [f"{flag}={value}" for flag, value in flags])
     except HeadwayError as error:
         return Draft(values, command, None, str(error))
@@ -104,7 +108,7 @@ def _field(field: Field, values: Mapping[str, str]) -> Markup:
     else:
         control = tag(
             "input", id=identity, name=field.name, value=value, placeholder=field.hint,
-            required=field.name == "target", type="url" if field.name == "target" else "text",
+            required=field.name == "target", type="text",
             autocomplete="off", spellcheck="false", maxlength=2000,
         )  # fmt: skip
     return tag(

@@ -61,6 +61,7 @@ GROUPS: tuple[tuple[str, tuple[Field, ...]], ...] = (
             Field("target", "", "Address", "http://localhost:8000", is_wide=True),
             Field("model", "--model", "Model", "the first one that it lists"),
             Field("backend", "--backend", "Protocol", choices=_BACKENDS),
+            Field("secret", "--api-key-secret", "API key secret", "its name"),
             Field("key", "--api-key-file", "API key file", "a path on the server"),
         ),
     ),

@@ -42,6 +42,7 @@ class RunRoutes:
     def __init__(self, parts: ExtensionParts, spec_of: SpecOf) -> None:
         self._access = parts.access
         self._submissions = parts.submissions
+        self._premises = parts.premises
         self._spec_of = spec_of
         self._feed = parts.feed
         self._clock = parts.clock
@@ -79,7 +80,9 @@ class RunRoutes:
         position = self._feed.position
         runs = await self._runs.newest(caller.workspace)
         now, reader = self._clock.now(), _reader(request, caller)
-        return html_response(targets_page(targets_of(runs), position, now, reader))
+        premises = self._premises
+        registered = () if premises is None else premises.targets.of(caller.workspace)
+        return html_response(targets_page(targets_of(runs), position, now, reader, registered))
 
     async def compare(
         self,

@@ -19,6 +19,7 @@ from headway.dashboard.job_parts import (
 )
 from headway.dashboard.layout import Live, empty, heading, page, region
 from headway.dashboard.reader import Reader
+from headway.dashboard.registered_targets import registered_targets
 from headway.dashboard.runs import Run
 from headway.dashboard.words import moment
 from headway.operations.result import StageFigures
@@ -26,6 +27,7 @@ from headway.report.html.chart import Line, LineChart, draw_lines
 from headway.report.html.markup import Child, Markup, fragment, tag
 from headway.report.html.numbers import ms, plain
 from headway.report.html.tables import chip, table
+from headway.store.targets import TargetRow
 
 MAX_POINTS = 100
 MAX_LINES = 5
@@ -85,7 +87,13 @@ def targets_of(runs: Sequence[Run]) -> list[Target]:
     return [Target(name, found) for name, found in by_name.items()]
 
 
-def targets_page(targets: Sequence[Target], position: str, now: datetime, reader: Reader) -> str:
+def targets_page(
+    targets: Sequence[Target],
+    position: str,
+    now: datetime,
+    reader: Reader,
+    registered: Sequence[TargetRow] = (),
+) -> str:
     """The document."""
     new_run = tag("a", "New run", href="/runs/new", class_="button primary")
     start = tag("a", "Start a run", href="/runs/new")
@@ -95,6 +103,7 @@ def targets_page(targets: Sequence[Target], position: str, now: datetime, reader
         "Targets",
         "/targets",
         heading("Targets", new_run if reader.may_run else None),
+        registered_targets(registered, may_run=reader.may_run),
         region("targets", cards or nothing, kind="div"),
         live=Live("/v1/jobs/stream", position, gap_ms=2000),
         reader=reader,

@@ -8,6 +8,7 @@ from headway.dashboard.reader import Reader
 from headway.dashboard.runs import Run
 from headway.dashboard.targets_page import targets_of, targets_page
 from headway.operations.result import BenchResult, StageFigures
+from headway.store.targets import TargetRow
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
@@ -68,3 +69,16 @@ def test_a_metric_that_no_run_has_is_no_chart_of_zeros() -> None:
     page = targets_page(targets_of([run(1, "SUCCEEDED")]), "", NOW, Reader())
     assert "Completed requests" in page
     assert ">TTFT p50<" not in page
+
+
+def test_what_may_be_measured_is_listed_with_its_ceilings_and_escaped() -> None:
+    registered = TargetRow(
+        name="gpu-a", url="http://gpu-a:8000", reach="private", workspaces=("blue",),
+        max_rate_per_s=50.0, lock_group="<node>", secret="gpu-a-key", changed_at=NOW,
+        changed_by="root",
+    )  # fmt: skip
+    page = targets_page([], "", NOW, Reader(), [registered])
+    for words in ("gpu-a", "http://gpu-a:8000", "50", "&lt;node&gt;", "secret gpu-a-key"):
+        assert words in page
+    assert "<node>" not in page
+    assert "Registered" not in targets_page([], "", NOW, Reader())
