@@ -11,7 +11,6 @@ Programs that are no browsers send neither `Origin` nor `Sec-Fetch-Site` and are
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
@@ -57,7 +56,7 @@ class RequestGuard:
                 f"this server does not answer for the host {name!r};"
                 f" if it should, start it with --allowed-host {name}"
             )
-        if scope["method"] not in SAFE_METHODS and is_from_elsewhere(scope["headers"], hosts[0]):
+        if scope["method"] not in SAFE_METHODS and _is_from_elsewhere(scope, hosts[0]):
             return 403, "this request was sent by a page of another site"
         return None
 
@@ -70,25 +69,34 @@ class RequestGuard:
         return known
 
 
-def is_from_elsewhere(headers: Iterable[tuple[bytes, bytes]], host: bytes) -> bool:
+def _is_from_elsewhere(scope: Scope, host: bytes) -> bool:
     """Whether a browser says that a page of another site sent this request.
 
     `Sec-Fetch-Site` decides where it is sent: no script can set it, and it holds also behind a
     proxy that changes `Host`. Browsers leave it out on plain http to anything but loopback.
     """
     origin = None
-    for name, value in headers:
+    for name, value in scope["headers"]:
         if name == b"sec-fetch-site":
             return value not in (b"same-origin", b"none")
         if name == b"origin":
             origin = value
-    return origin is not None and not _is_same(origin.decode("latin-1"), host.decode("latin-1"))
+    if origin is None:
+        return False
+    return not _is_same(origin.decode("latin-1"), scope["scheme"], host.decode("latin-1"))
 
 
-def _is_same(origin: str, host: str) -> bool:
+def _is_same(origin: str, scheme: str, host: str) -> bool:
+    """Whether an origin is this server's, which answers by `scheme` under `host`.
+
+    An `https` page in front of plain http is one behind a proxy that nobody told us of. The other
+    way round it is a page that somebody put into the way.
+    """
     try:
         parts = urlsplit(origin)
     except ValueError:
+        return False
+    if scheme == "https" and parts.scheme != "https":
         return False
     port = _DEFAULT_PORTS.get(parts.scheme, "")
     ours = host.lower().removesuffix(f":{port}")
