@@ -11,12 +11,17 @@ from typing import Any
 
 import httpx
 import pytest
+import yaml
 
+from headway.api.fair_use_settings import FairUseSettings
+from headway.api.serve_settings import ServeSettings
 from headway.cli.exit_codes import ExitCode
+from headway.store.values import HoldRule
 
 ROOT = Path(__file__).parents[2]
 JOBS = ROOT / "docs" / "jobs.md"
 API = ROOT / "docs" / "api.md"
+FAIRNESS = ROOT / "docs" / "fairness.md"
 METRICS = ROOT / "docs" / "metrics-prometheus.md"
 
 
@@ -45,6 +50,28 @@ def test_the_commands_of_the_guide_work(page_server: Any, tmp_path: Path) -> Non
             check=False,
         )  # fmt: skip
         assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
+
+
+def test_the_commands_about_fairness_work(page_server: Any, tmp_path: Path) -> None:
+    """J25: what the page tells administrators to type, and whoever waits."""
+    shells = blocks(FAIRNESS, "sh fairness")
+    assert len(shells) == 4
+    for block in shells:
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", block],
+            cwd=tmp_path, env=environ(page_server), text=True, capture_output=True, timeout=100,
+            check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
+
+
+def test_what_the_page_says_about_fairness_is_so() -> None:
+    page = FAIRNESS.read_text(encoding="utf-8")
+    for rule in HoldRule:
+        assert f"`{rule}`" in page, rule
+    [config] = blocks(FAIRNESS, "yaml")
+    settings = ServeSettings(operations=("x",), state_dir=Path("x"), **yaml.safe_load(config))
+    assert settings.fair_use() == FairUseSettings()
 
 
 def test_the_python_of_the_guide_works(page_server: Any, tmp_path: Path) -> None:

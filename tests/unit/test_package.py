@@ -54,6 +54,12 @@ def test_the_load_half_s_workers_load_no_web_framework_and_no_database(package: 
     assert not modules_after(f"import headway.{package}") & {"fastapi", "sqlalchemy", "numpy"}
 
 
+def test_the_server_starts_its_worker_before_it_loads_the_web_framework() -> None:
+    """P16: both load at once then; an HTTP client is loaded by whoever asks a target."""
+    assert not modules_after("import headway.api.server") & {"fastapi", "httpx", "sqlalchemy"}
+    assert not modules_after("import headway.dispatch.worker_main") & {"fastapi", "httpx"}
+
+
 def imported_modules(file: Path) -> set[str]:
     """The top-level modules that a source file imports, wherever in it."""
     names: set[str] = set()

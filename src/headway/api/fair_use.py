@@ -4,35 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 from headway.access.identity import Identity
-from headway.access.roles import Role
+from headway.api.fair_use_settings import DEFAULT_CEILINGS, FairUseSettings
 from headway.api.problems import Refusal
 from headway.core.clock import Clock, s_from_ns
 from headway.store.values import NewJob
+
+__all__ = ["MAX_BUCKETS", "Buckets", "FairUse", "FairUseSettings"]
 
 MAX_BUCKETS = 10_000
 """Buckets of one kind. The one that was used longest ago goes first; it is full again by then."""
 _BURST_S = 2.0
 """A bucket holds what its rate gives in so many seconds, so that a page with its pieces passes."""
-DEFAULT_CEILINGS: Mapping[Role, int] = {Role.USER: 100, Role.ADMIN: 1000}
-
-
-@dataclass(frozen=True)
-class FairUseSettings:
-    """Bounds on what one user or workspace may ask; none holds for the local user.
-
-    Attributes:
-        requests_per_s: Of one user, over all its tokens and sessions; None: any number.
-        submissions_per_min: Jobs that one workspace may submit; None: any number.
-        ceilings: The highest priority that each role may ask for.
-    """
-
-    requests_per_s: float | None = 200.0
-    submissions_per_min: float | None = 60_000.0
-    ceilings: Mapping[Role, int] = field(default_factory=lambda: dict(DEFAULT_CEILINGS))
 
 
 class Buckets:

@@ -12,7 +12,7 @@ import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from headway.access.roles import Role
-from headway.api.fair_use import DEFAULT_CEILINGS, FairUseSettings
+from headway.api.fair_use_settings import DEFAULT_CEILINGS, FairUseSettings
 from headway.api.known_hosts import KnownHosts
 from headway.api.listening import address_of_host
 from headway.api.oidc_settings import OidcSettings

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from headway.access.identity import LOCAL, Identity
 from headway.access.roles import Role
-from headway.api.fair_use import Buckets, FairUse, FairUseSettings
+from headway.api.fair_use import Buckets, FairUse
+from headway.api.fair_use_settings import FairUseSettings
 from headway.api.problems import Refusal
 from headway.core.clock import ManualClock
 from headway.store.values import NewJob
