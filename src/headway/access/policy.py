@@ -80,6 +80,8 @@ ROUTES: dict[tuple[str, str], Permission] = {
     ("GET", "/v1/limits"): Permission.READ,
     ("PUT", "/v1/limits/workspaces/{workspace}"): Permission.ADMINISTER,
     ("PUT", "/v1/limits/workspaces/{workspace}/users/{user}"): Permission.MANAGE,
+    ("PUT", "/v1/limits/every-workspace"): Permission.ADMINISTER,
+    ("PUT", "/v1/limits/every-user"): Permission.ADMINISTER,
     ("GET", "/v1/limits/locks"): Permission.ADMINISTER,
     ("PUT", "/v1/limits/locks"): Permission.ADMINISTER,
     ("DELETE", "/v1/limits/locks"): Permission.ADMINISTER,

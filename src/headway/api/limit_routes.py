@@ -27,12 +27,12 @@ from headway.store.accounts import AccountStore
 
 _WORKSPACE = "/v1/limits/workspaces/{workspace}"
 _USER = "/v1/limits/workspaces/{workspace}/users/{user}"
+_EVERY_WORKSPACE = "/v1/limits/every-workspace"
+_EVERY_USER = "/v1/limits/every-user"
 _LOCKS = "/v1/limits/locks"
 _NAME = r"^(\*|[a-z0-9:][a-z0-9:._@-]{0,99})$"
 
-WorkspaceName = Annotated[
-    str, Path(pattern=_NAME, description="A workspace; `*`: each that has no limit of its own.")
-]
+WorkspaceName = Annotated[str, Path(min_length=1, max_length=200)]
 UserName = Annotated[
     str, Path(pattern=_NAME, description="A user; `*`: each that has no limit of its own.")
 ]
@@ -61,6 +61,9 @@ class LimitRoutes:
         of_workspace = problem_answers(400, 403, 404, 413, 422, 503)
         self._add(router, _WORKSPACE, self.set_workspace, Limit, of_workspace, methods=["PUT"])
         self._add(router, _USER, self.set_user, Limit, of_workspace, methods=["PUT"])
+        every_workspace = self.set_every_workspace
+        self._add(router, _EVERY_WORKSPACE, every_workspace, Limit, changed, methods=["PUT"])
+        self._add(router, _EVERY_USER, self.set_every_user, Limit, changed, methods=["PUT"])
         self._add(router, _LOCKS, self.locks, LockList, problem_answers(503))
         self._add(router, _LOCKS, self.set_lock, Lock, changed, methods=["PUT"])
         router.add_api_route(
@@ -99,7 +102,7 @@ class LimitRoutes:
     async def set_workspace(
         self, request: Request, caller: Caller, workspace: WorkspaceName, body: LimitRequest
     ) -> Limit:
-        """Set the limits and the weight of a workspace, or of each (`*`); `{}` removes them."""
+        """Set the limits and the weight of a workspace; `{}` removes them."""
         return await self._set(request, caller, workspace, stored.WHOLE, body)
 
     async def set_user(
@@ -113,10 +116,19 @@ class LimitRoutes:
         """Set the limits of a user in a workspace, or of each user (`*`); `{}` removes them."""
         if not caller.administrator and workspace != caller.workspace:
             raise Refusal(404, f"there is no workspace {workspace!r}")
-        if body.weight is not None:
-            problem = FieldProblem(path="weight", message="only workspaces have a weight")
-            raise Refusal(422, "the request cannot be used as it is", errors=[problem])
+        _check_weightless(body)
         return await self._set(request, caller, workspace, user, body)
+
+    async def set_every_workspace(
+        self, request: Request, caller: Caller, body: LimitRequest
+    ) -> Limit:
+        """Set the limits of each workspace that has none of its own; `{}` removes them."""
+        return await self._set(request, caller, stored.EVERY, stored.WHOLE, body)
+
+    async def set_every_user(self, request: Request, caller: Caller, body: LimitRequest) -> Limit:
+        """Set the limits of each user, wherever it has none of its own; `{}` removes them."""
+        _check_weightless(body)
+        return await self._set(request, caller, stored.EVERY, stored.EVERY, body)
 
     async def locks(self, caller: Caller) -> LockList:
         """Every lock with its places and its members."""
@@ -165,6 +177,12 @@ class LimitRoutes:
         act = act_of(caller, None if request.client is None else request.client.host)
         event = AuditEvent(act=act, action=action, subject=subject, workspace=workspace)
         await self._accounts.audit([event])
+
+
+def _check_weightless(body: LimitRequest) -> None:
+    if body.weight is not None:
+        problem = FieldProblem(path="weight", message="only workspaces have a weight")
+        raise Refusal(422, "the request cannot be used as it is", errors=[problem])
 
 
 def _view(limit: stored.Limit) -> Limit:

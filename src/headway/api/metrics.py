@@ -15,11 +15,16 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from headway.core.errors import StoreUnavailable
 from headway.dispatch.worker_settings import OWN_WORKER
+from headway.store.limits import Use
 from headway.store.store import Store
 from headway.store.values import Counts
 
 # From a no-op GET (0.3 ms) to the longest wait that a client may ask for.
 _REQUEST_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 300)
+
+NAMED_WORKSPACES = 50
+"""Workspaces with series of their own: a label must not have as many values as there are teams."""
+OTHERS = "(others)"
 
 
 class ApiMetrics:
@@ -93,10 +98,10 @@ class MetricsPage:
 
     async def _job_families(self) -> list[Metric]:
         try:
-            counts = await self._store.counts()
+            counts, use = await self._store.counts(), await self._store.limits.use()
         except StoreUnavailable:
             return [_store_up(False)]  # the page tells of the trouble instead of failing with it
-        return [_store_up(True), *_families_of(counts)]
+        return [_store_up(True), *_families_of(counts), _use_of_workspaces(use)]
 
 
 class _Collected:
@@ -142,6 +147,28 @@ def _families_of(counts: Counts) -> Iterator[Metric]:
     for total in counts.ended:
         ended.add_metric([total.operation, total.outcome.value], total.jobs)
     yield ended
+
+
+def _use_of_workspaces(use: Iterable[Use]) -> Metric:
+    """Who waits and runs how much: the busiest by name, the others together."""
+    totals: dict[str, tuple[int, int]] = {}
+    for each in use:
+        waiting, running = totals.get(each.workspace, (0, 0))
+        totals[each.workspace] = (waiting + each.waiting, running + each.running)
+    busiest = sorted(totals, key=lambda name: (-sum(totals[name]), name))
+    family = GaugeMetricFamily(
+        "headway_workspace_jobs",
+        "Jobs that have not ended, by workspace; the busiest by name.",
+        labels=["workspace", "state"],
+    )
+    named, others = busiest[:NAMED_WORKSPACES], busiest[NAMED_WORKSPACES:]
+    for name in named:
+        family.add_metric([name, "waiting"], totals[name][0])
+        family.add_metric([name, "running"], totals[name][1])
+    if others:
+        family.add_metric([OTHERS, "waiting"], sum(totals[name][0] for name in others))
+        family.add_metric([OTHERS, "running"], sum(totals[name][1] for name in others))
+    return family
 
 
 def _store_up(up: bool) -> Metric:

@@ -17,8 +17,12 @@ from headway.client.limit_models import (
     LockRequest,
 )
 from headway.client.steps import Call, Flow, Reply
+from headway.core.errors import ConfigError
 
 T = TypeVar("T")
+
+EVERY = "*"
+"""In place of a name: each workspace, or each user, that has no limit of its own."""
 
 
 class LimitFlows:
@@ -36,10 +40,7 @@ class LimitFlows:
         return LimitPage.model_validate_json(reply.body)
 
     def set(self, workspace: str, user: str | None, limit: LimitRequest) -> Flow[Limit]:
-        path = f"/v1/limits/workspaces/{quote(workspace, safe='')}"
-        if user is not None:
-            path += f"/users/{quote(user, safe='')}"
-        reply = yield from self._send(_put(path, limit))
+        reply = yield from self._send(_put(_path_of(workspace, user), limit))
         return Limit.model_validate_json(reply.body)
 
     def locks(self) -> Flow[list[Lock]]:
@@ -126,6 +127,15 @@ class AsyncLimits:
 
     async def remove_lock(self, name: str) -> None:
         await self._carry_out(self._flows.remove_lock(name))
+
+
+def _path_of(workspace: str, user: str | None) -> str:
+    if workspace == EVERY:
+        if user not in (None, EVERY):
+            raise ConfigError(f"a limit of {user!r} belongs to one workspace: name it")
+        return "/v1/limits/every-workspace" if user is None else "/v1/limits/every-user"
+    path = f"/v1/limits/workspaces/{quote(workspace, safe='')}"
+    return path if user is None else f"{path}/users/{quote(user, safe='')}"
 
 
 def _put(path: str, body: BaseModel) -> Call:

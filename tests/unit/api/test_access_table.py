@@ -98,6 +98,8 @@ TABLE = {
         GET /v1/audit
         POST /v1/secrets:rotate
         PUT /v1/limits/workspaces/{workspace}
+        PUT /v1/limits/every-workspace
+        PUT /v1/limits/every-user
         GET /v1/limits/locks
         PUT /v1/limits/locks
         DELETE /v1/limits/locks

@@ -18,7 +18,7 @@ async def test_limits_are_set_shown_and_removed(api: Any) -> None:
     assert made == {
         "workspace": "default", "user": None, "max_running": 2, "max_queued": None, "weight": 3.0,
     }  # fmt: skip
-    await put(api, "/workspaces/*/users/*", max_queued=5)
+    await put(api, "/every-user", max_queued=5)
     await api.submit("train", input=INPUT)
     page = (await api.http.get("/v1/limits")).json()
     assert [(each["workspace"], each["user"]) for each in page["limits"]] == [
@@ -35,7 +35,8 @@ async def test_what_makes_no_sense_is_refused(api: Any) -> None:
         ("/workspaces/default", {"weight": 0}),
         ("/workspaces/default", {"max_runing": 1}),
         ("/workspaces/default/users/ann", {"weight": 2}),
-        ("/workspaces/UPPER", {"max_running": 1}),
+        ("/workspaces/default/users/UPPER", {"max_running": 1}),
+        ("/every-user", {"weight": 2}),
         ("/locks", {"name": "gpu", "max_running": 0}),
     ):
         answer = await api.http.put(f"/v1/limits{path}", json=body)

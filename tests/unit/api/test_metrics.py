@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from headway.api.metrics import MetricsPage
+from headway.store.values import NewJob
 
 
 def registry_with(started: int) -> CollectorRegistry:
@@ -63,3 +65,20 @@ async def test_labels_stay_few_whatever_paths_are_tried(api: Any) -> None:
         if line.startswith("headway_http_request_duration_seconds_count")
     }
     assert routes == {"none", "/v1/jobs/{job_id}"}
+
+
+async def test_workspaces_are_counted_and_only_the_busiest_named(
+    api: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """J25: a label has not as many values as there are teams."""
+    monkeypatch.setattr("headway.api.metrics.NAMED_WORKSPACES", 2)
+    for name, count in (("big", 3), ("mid", 2), ("small", 1), ("tiny", 1)):
+        job = NewJob(operation="train", lane="long", input_json="{}", workspace=name)
+        await api.store.submit([job] * count)
+    await api.store.claim("w", {"long": 1}, 60.0)
+    samples = (await page(api))["headway_workspace_jobs"].samples
+    values = {(s.labels["workspace"], s.labels["state"]): s.value for s in samples}
+    assert {name for name, _ in values} == {"big", "mid", "(others)"}
+    assert sum(values.values()) == 7
+    assert values["(others)", "waiting"] == 2
+    assert sum(value for (_, state), value in values.items() if state == "running") == 1

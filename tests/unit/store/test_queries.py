@@ -183,7 +183,13 @@ def test_cost_stays_flat_with_a_hundred_thousand_ended_jobs(
                     cost(failed[0], **failed[1]),
                     cost(QUERIES["due"].sql, now_us=10**9, limit=100),
                     cost(QUERIES["lease_over"].sql, now_ns=10**18),
-                    cost(QUERIES["ended_before"].sql, before_us=20, workspace=None, limit=20),
+                    cost(
+                        QUERIES["ended_before"].sql,
+                        before_us=20,
+                        workspace=None,
+                        besides_json="[]",
+                        limit=20,
+                    ),
                 ]
             )
     few, many = costs
