@@ -120,7 +120,11 @@ def create_app(parts: Collaborators) -> FastAPI:
         app.router.routes.extend(router.routes)
     parts.entrance.gate.guard(app.router.routes)
     describe(app)
-    app.add_middleware(BodyLimit, limit_bytes=parts.limits.body_bytes)
+    app.add_middleware(
+        BodyLimit,
+        limit_bytes=parts.limits.body_bytes,
+        together_bytes=max(parts.limits.bodies_bytes, parts.limits.body_bytes),
+    )
     app.add_middleware(RequestGuard, hosts=parts.hosts)
     app.add_middleware(RequestLog, metrics=parts.metrics, clock=parts.clock)
     if parts.proxies:
