@@ -21,6 +21,8 @@ from headway.client import JobRequest
 
 SINGLY = 400.0
 BATCH = 100
+WIDER = "4+4"
+"""Twice the slots of two cores: more jobs share a commit, for about 6 MiB a slot."""
 
 
 def singly(measured: Server, jobs: int) -> float:
@@ -58,12 +60,14 @@ def main() -> None:
     found: dict[str, Rounds] = {}
     with (
         server() as measured,
+        server("--short", WIDER) as wider,
         peers.running(names) as usual,
         peers.running(["celery"], "always") as durable,
     ):
         sources: dict[str, Callable[[], float]] = {
             "Headway, singly": lambda: singly(measured, jobs),
             "Headway, in batches": lambda: in_batches(measured, jobs),
+            f"Headway, in batches, `--short {WIDER}`": lambda: in_batches(wider, jobs),
         }
         for peer in (*usual.values(), *durable.values()):
             sources[str(peer)] = lambda peer=peer: float(peer.ask("rate", jobs))  # type: ignore[misc]
@@ -72,6 +76,7 @@ def main() -> None:
             for name, source in sources.items():
                 found[name].add(source())
         check(measured, 2 * ROUNDS * jobs)
+        check(wider, ROUNDS * jobs)
         celery = next((found[str(peer)] for peer in usual.values() if peer.name == "celery"), None)
     batches = found["Headway, in batches"].median
     header("who", "jobs a second", "Headway in batches ÷ it", "jobs")
