@@ -59,7 +59,8 @@ class Servant:
         return None if self._process is None else self._process.pid
 
     def start(self) -> None:
-        """Start it now."""
+        """Start it now; it must not be there."""
+        assert self._process is None, "one that is forgotten would be left behind"
         self._expected, self._was_disturbed, self._ending_since_ns = (), False, None
         self.starts += 1
         with self._log.open("ab") as log:
@@ -80,9 +81,13 @@ class Servant:
         return self._process is not None and self._ready in self._said()
 
     def tend(self) -> None:
-        """Start it when it is not there and its time has come; say what is wrong with its end."""
+        """Start it again when its time has come; say what is wrong with its end."""
         if self._process is None:
-            if not self._dismissed and self._clock.monotonic_ns() >= self._start_at_ns:
+            if (
+                self.starts
+                and not self._dismissed
+                and self._clock.monotonic_ns() >= self._start_at_ns
+            ):
                 self.start()
             return
         code = self._process.poll()
