@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from headway.cli.exit_codes import ExitCode
+from headway.cli.interrupts import deferred_interrupt
 from headway.cli.output import status_of
 from headway.core.errors import InternalError
 
@@ -49,11 +50,11 @@ class JobWatch:
         job: Job | None = None
         for said in self._client.follow(self._job_id, tail=tail, since=since):
             if isinstance(said, LogChunk):
-                self._log_to.write(said.text)
-                # Before the flush: Ctrl-C that comes once the line can be seen must not show it
-                # again to who comes back, and what is in the buffer is still written at exit.
-                self._position = said.position
-                self._log_to.flush()
+                # Ctrl-C in between would show a line again to who comes back, or never.
+                with deferred_interrupt():
+                    self._log_to.write(said.text)
+                    self._log_to.flush()
+                    self._position = said.position
             else:
                 job = said
                 self._show_status(said)
