@@ -117,6 +117,46 @@ async def test_a_killed_worker_costs_its_requests_and_nothing_else(tmp_path):
     assert result.stages[0].completed + result.stages[0].errored == 250
 
 
+def random_graphs(path, number):
+    """Rows of 2 to 7 turns, each after up to three of those before it; and how many each has."""
+    chance = random.Random(5)
+    rows = []
+    for _ in range(number):
+        turns = []
+        for turn in range(chance.randint(2, 7)):
+            after = chance.sample(range(turn), min(turn, chance.randint(0, 3)))
+            turns.append({"id": turn, "prompt": f"turn {turn}", "after": after})
+        rows.append({"turns": turns})
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return {index: len(row["turns"]) for index, row in enumerate(rows)}
+
+
+async def test_a_killed_worker_leaves_no_turn_of_a_graph_without_its_record(tmp_path):
+    """L6, trap 34: siblings in flight, turns that were ready, and turns that waited for these."""
+    turns = random_graphs(tmp_path / "graphs.jsonl", 60)
+    watched = Started()
+    run = Run(
+        spec(
+            {"kind": "concurrent", "streams": [12]},
+            inputs={"kind": "file", "path": str(tmp_path / "graphs.jsonl")},
+            workers=2,
+        ),
+        tmp_path / "run",
+        watched,
+    )
+    running = asyncio.create_task(execute(run))
+    await until(lambda: watched.completed >= 20, "the first turns")
+    workers_of(os.getpid())[0].send_signal(signal.SIGKILL)
+    result = await running
+    records, events = contents(tmp_path / "run")
+    assert Counter(record.index for record in records) == turns
+    lost = [record for record in records if record.status == "errored"]
+    assert {record.failure.category for record in lost} == {"worker_lost"}
+    (ended,) = of_type(events, StageEnded)
+    assert ended.offered == 60
+    assert result.stages[0].completed + len(lost) == len(records)
+
+
 async def test_the_last_worker_killed_ends_the_stage_and_the_next_one_starts_afresh(tmp_path):
     watched = Started()
     run = Run(

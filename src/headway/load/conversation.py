@@ -57,22 +57,23 @@ class ConversationRun:
     __slots__ = ("_call", "_graph", "index", "left")
 
     def __init__(self, index: int, source: Conversation) -> None:
+        """Raises ValueError when a turn refers to one that does not come before it."""
         self.index = index
         turns = source.turns
         self.left = len(turns)
         """Turns without their terminal record; at 0 the conversation is over."""
         self._call = turns[0].call
         # Most conversations are single requests, and have no use for one.
-        self._graph = _Graph(self, turns) if self.left > 1 else None
+        self._graph = _Graph(turns) if self.left > 1 else None
 
     def begin(self, due_ns: int) -> TurnRun:
         """The turn that is due at the conversation's arrival."""
         graph = self._graph
-        return TurnRun(self, 0, due_ns, self._call) if graph is None else graph.begin(due_ns)
+        return TurnRun(self, 0, due_ns, self._call) if graph is None else graph.begin(self, due_ns)
 
     def begin_others(self, due_ns: int) -> Sequence[TurnRun]:
         """The other turns that wait for none; to be asked for once, when the first is sent."""
-        return () if self._graph is None else self._graph.begin_others(due_ns)
+        return () if self._graph is None else self._graph.begin_others(self, due_ns)
 
     def turns_after(self, turn: TurnRun, answer: Answer, ended_ns: int) -> list[TurnRun]:
         """Take the answer of a completed turn; give the turns that waited for nothing else."""
@@ -84,15 +85,18 @@ class ConversationRun:
 
 
 class _Graph:
-    """How far the turns of a conversation of several have come."""
+    """How far the turns of a conversation of several have come.
 
-    def __init__(self, conversation: ConversationRun, turns: Sequence[Turn]) -> None:
-        self._conversation = conversation
+    Does not know the conversation, which knows it: together they would be left to the collector.
+
+    Raises:
+        ValueError: a turn refers to one that does not come before it.
+    """
+
+    def __init__(self, turns: Sequence[Turn]) -> None:
         self._turns = turns
-        self._links = [links_of(number, turn) for number, turn in enumerate(turns)]
-        self._history = [
-            links.after if links.history is None else links.history for links in self._links
-        ]
+        self._links = [links_of(number, turn.links) for number, turn in enumerate(turns)]
+        self._history = [links.sources for links in self._links]
         self._missing = [len(links.after) for links in self._links]
         """How many turns each still waits for; closed: it was lost with one of them."""
         self._due_ns = [0] * len(turns)
@@ -101,6 +105,8 @@ class _Graph:
         self._followers: list[list[tuple[int, int]]] = [[] for _ in turns]
         """The turns that wait for each, with the think time in between."""
         for number, (turn, links) in enumerate(zip(turns, self._links, strict=True)):
+            if not all(0 <= source < number for source in (*links.after, *links.sources)):
+                raise ValueError(f"turn {number} refers to one that does not come before it")
             for place, parent in enumerate(links.after):
                 edge_s = links.think_times_s[place] if links.think_times_s else None
                 think_ns = ns_from_s(turn.think_time_s if edge_s is None else edge_s)
@@ -108,15 +114,17 @@ class _Graph:
         roots = [number for number, links in enumerate(self._links) if not links.after]
         self._roots = sorted(roots, key=lambda number: turns[number].think_time_s)
 
-    def begin(self, due_ns: int) -> TurnRun:
-        return self._unheard(self._roots[0], due_ns)
+    def begin(self, conversation: ConversationRun, due_ns: int) -> TurnRun:
+        return self._unheard(conversation, self._roots[0], due_ns)
 
-    def begin_others(self, due_ns: int) -> Sequence[TurnRun]:
+    def begin_others(self, conversation: ConversationRun, due_ns: int) -> Sequence[TurnRun]:
         first, *others = self._roots
-        first_s = self._turns[first].think_time_s
+        turns = self._turns
+        first_s = turns[first].think_time_s
+        after_ns = [ns_from_s(turns[number].think_time_s - first_s) for number in others]
         return [
-            self._unheard(number, due_ns + ns_from_s(self._turns[number].think_time_s - first_s))
-            for number in others
+            self._unheard(conversation, number, due_ns + after)
+            for number, after in zip(others, after_ns, strict=True)
         ]
 
     def turns_after(self, turn: TurnRun, answer: Answer, ended_ns: int) -> list[TurnRun]:
@@ -132,8 +140,7 @@ class _Graph:
             if self._missing[number] > 0:
                 self._missing[number] -= 1
                 if self._missing[number] == 0:
-                    heard = self._heard(number, turn)
-                    ready.append(self._run(number, due_ns, self._call(number), heard))
+                    ready.append(self._ready(number, due_ns, turn))
         return ready
 
     def turns_lost_with(self, turn: TurnRun, now_ns: int) -> list[TurnRun]:
@@ -145,7 +152,13 @@ class _Graph:
                     self._missing[number] = _CLOSED
                     lost.append(number)
                     parents.append(number)
-        return [self._unheard(number, now_ns) for number in sorted(lost)]
+        return [self._unheard(turn.conversation, number, now_ns) for number in sorted(lost)]
+
+    def _ready(self, number: int, due_ns: int, last: TurnRun) -> TurnRun:
+        """A turn of which the last parent has just completed."""
+        call, heard = self._filled(number), self._heard(number, last)
+        leads_on = bool(self._followers[number])
+        return TurnRun(last.conversation, number, due_ns, call, heard, leads_on)
 
     def _heard(self, number: int, last: TurnRun) -> tuple[Message, ...]:
         if self._history[number] == (last.number,):
@@ -156,18 +169,13 @@ class _Graph:
             heard.extend(self._said[source])
         return tuple(heard)
 
-    def _call(self, number: int) -> Call:
+    def _filled(self, number: int) -> Call:
         call, answers = self._turns[number].call, self._links[number].answers
         if not answers:
             return call
         given = ((name, self._answers[source]) for name, source in answers.items())
         return filled(call, {name: answer.as_text() if answer else "" for name, answer in given})
 
-    def _unheard(self, number: int, due_ns: int) -> TurnRun:
-        return self._run(number, due_ns, self._turns[number].call)
-
-    def _run(
-        self, number: int, due_ns: int, call: Call, history: tuple[Message, ...] = ()
-    ) -> TurnRun:
+    def _unheard(self, conversation: ConversationRun, number: int, due_ns: int) -> TurnRun:
         leads_on = bool(self._followers[number])
-        return TurnRun(self._conversation, number, due_ns, call, history, leads_on)
+        return TurnRun(conversation, number, due_ns, self._turns[number].call, (), leads_on)

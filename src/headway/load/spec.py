@@ -73,11 +73,13 @@ class FileInputSpec(SpecModel):
 
 
 class TraceInputSpec(SpecModel):
-    """Recorded arrivals with their lengths (Mooncake, Azure) or bare timestamps; text is made."""
+    """Recorded arrivals with their lengths (Mooncake, Azure), sessions of several turns, or bare
+    timestamps; text is made.
+    """
 
     kind: Literal["trace"] = "trace"
     path: Path
-    format: Literal["auto", "mooncake", "azure", "timestamps"] = "auto"
+    format: Literal["auto", "mooncake", "sessions", "azure", "timestamps"] = "auto"
     prompt_tokens: Distribution = Constant(value=256)
     """Used where the trace gives no length."""
     output_tokens: Distribution | None = Constant(value=128)

@@ -218,10 +218,10 @@ class WorkQueue:
     def _next_turn(self, index: int, due_ns: int) -> TurnRun | None:
         try:
             source = self._content.conversation(index)
+            if source is not None:
+                return ConversationRun(index, source).begin(due_ns)
         except Exception as error:  # noqa: BLE001  becomes the request's record
             return _without_content(index, due_ns, error)
-        if source is not None:
-            return ConversationRun(index, source).begin(due_ns)
         self.dropped.append(index)
         if self._exhausted_at is None or index < self._exhausted_at:
             self._exhausted_at = index

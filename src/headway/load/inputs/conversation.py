@@ -22,6 +22,11 @@ class Links(msgspec.Struct, frozen=True, omit_defaults=True):
     answers: dict[str, int] = {}
     """Placeholders in its texts: each name with the turn whose answer goes there."""
 
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """The turns of which it hears."""
+        return self.after if self.history is None else self.history
+
 
 class Turn(msgspec.Struct, frozen=True):
     """One request of a conversation."""
@@ -40,10 +45,10 @@ class Conversation(msgspec.Struct, frozen=True):
     turns: tuple[Turn, ...]
 
 
-def links_of(number: int, turn: Turn) -> Links:
+def links_of(number: int, links: Links | None) -> Links:
     """What binds turn `number`: spelled out, or the place in a chain that it has by default."""
-    if turn.links is not None:
-        return turn.links
+    if links is not None:
+        return links
     return Links((number - 1,) if number else ())
 
 

@@ -12,9 +12,10 @@ from headway.backends.backend import Call, Message
 from headway.core.distributions import Constant, draw_int
 from headway.load.inputs.conversation import Conversation, Turn
 from headway.load.inputs.counting import LocalTokenizer
-from headway.load.inputs.dialogue import RowParser, RowPolicy, StoredTurn
+from headway.load.inputs.dialogue import RowParser, RowPolicy
 from headway.load.inputs.importing import Source, import_rows
 from headway.load.inputs.keys import Permutation, derive_key
+from headway.load.inputs.listed_turns import StoredTurn
 from headway.load.inputs.problems import NOTE_TOPIC
 from headway.load.inputs.recipe import Recipe, workload_hash
 from headway.load.inputs.row_file import RowReader
@@ -101,7 +102,10 @@ class FileInputs:
             self._random.seed(key)
         turns = [self._turn(number, turn) for number, turn in enumerate(stored)]
         if self._spec.unique_prefix:
-            turns[0] = self._with_opening(turns[0], index)
+            turns = [
+                self._with_opening(turn, index) if not number or one.hears_nothing else turn
+                for number, (turn, one) in enumerate(zip(turns, stored, strict=True))
+            ]
         return Conversation(tuple(turns))
 
     def close(self) -> None:
@@ -124,11 +128,10 @@ class FileInputs:
         if self._spec.output_tokens is not None:
             drawn = draw_int(self._spec.output_tokens, self._random, 1)
             call = msgspec.structs.replace(call, output_tokens=drawn)
-        if number == 0:
-            return Turn(call)
         if think_time_s is None:
-            think_time_s = max(0.0, self._spec.think_time_s.draw(self._random))
-        return Turn(call, think_time_s)
+            begins = number == 0 or stored.begins  # There is nothing to think about yet.
+            think_time_s = 0.0 if begins else self._spec.think_time_s.draw(self._random)
+        return Turn(call, max(0.0, think_time_s), stored.links)
 
     def _with_opening(self, turn: Turn, index: int) -> Turn:
         opening = " ".join(self._openings.words(index, _OPENING_WORDS))

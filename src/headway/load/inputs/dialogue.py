@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -14,20 +13,16 @@ from headway.load.inputs.fields import (
     OUTPUT_TOKENS_NAMES,
     PROMPT_NAMES,
     FieldNames,
+    body_of,
     field_name,
+    prompt_text,
     whole_number,
 )
+from headway.load.inputs.listed_turns import StoredTurn, read_turns
 from headway.load.inputs.messages import every_turn, one_request, parse_messages
 from headway.load.inputs.problems import RowError
 
 _MESSAGES_NAMES = ("messages", "conversations", "conversation")
-
-
-class StoredTurn(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A turn as the file has it, before the spec's distributions are applied."""
-
-    call: Call
-    think_time_s: float | None = None
 
 
 class RowPolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,25 +66,7 @@ class RowParser:
         entries = fields.get("turns")
         if not isinstance(entries, list) or self._policy.prompt_column == "turns":
             return ()
-        if not entries:
-            raise RowError("turns is empty")
-        return tuple(self._explicit_turn(number, one) for number, one in enumerate(entries, 1))
-
-    def _explicit_turn(self, number: int, entry: Any) -> StoredTurn:
-        if isinstance(entry, str):
-            entry = {"prompt": entry}
-        if not isinstance(entry, dict):
-            raise RowError(f"turn {number} is neither a text nor an object")
-        names = FieldNames(entry)
-        think_time_s = _think_time_s(entry.get("think_time_s"))
-        output_tokens = whole_number(names.first(OUTPUT_TOKENS_NAMES), "output_tokens")
-        messages = names.first(("messages",))
-        if messages is not None:
-            call = Call(messages=parse_messages(messages), output_tokens=output_tokens)
-        else:
-            prompt = _prompt(names.first(PROMPT_NAMES), f"turn {number}")
-            call = Call(prompt=prompt, output_tokens=output_tokens)
-        return StoredTurn(msgspec.structs.replace(call, body=_body(entry)), think_time_s)
+        return tuple(one.turn for one in read_turns(entries))
 
     def _message_turns(self, names: FieldNames) -> tuple[StoredTurn, ...]:
         recorded = self._recorded_messages(names)
@@ -116,11 +93,11 @@ class RowParser:
         answer = names.first(ANSWER_NAMES)
         output_tokens = self._answer_tokens(answer if isinstance(answer, str) else None)
         if prompt is None and self._policy.keep_fields and column is None:
-            return StoredTurn(Call(output_tokens=output_tokens, body=_body(fields)))
+            return StoredTurn(Call(output_tokens=output_tokens, body=body_of(fields)))
         if prompt is None:
             raise RowError(_no_prompt(column, fields))
-        call = Call(prompt=_prompt(prompt, "the row"), output_tokens=output_tokens)
-        return StoredTurn(msgspec.structs.replace(call, body=_body(fields)))
+        call = Call(prompt=prompt_text(prompt, "the row"), output_tokens=output_tokens)
+        return StoredTurn(msgspec.structs.replace(call, body=body_of(fields)))
 
     def _answer_tokens(self, answer: str | None) -> int | None:
         if not answer or self._policy.count_answer is None:
@@ -137,36 +114,11 @@ class RowParser:
         return whole_number(value, column)
 
 
-def _prompt(value: Any, what: str) -> str:
-    if value is None:
-        raise RowError(f"{what} has no prompt")
-    if not isinstance(value, str):
-        raise RowError(f"the prompt of {what} is not a text")
-    if not value.strip():
-        raise RowError(f"the prompt of {what} is empty")
-    return value
-
-
 def _no_prompt(column: str | None, fields: dict[str, Any]) -> str:
     columns = ", ".join(list(fields)[:12]) or "none"
     if column is not None:
         return f"no column {column!r} (columns: {columns})"
     return f"no prompt found; name its column with prompt_column (columns: {columns})"
-
-
-def _body(fields: dict[str, Any]) -> dict[str, Any] | None:
-    body = fields.get("body")
-    return body if isinstance(body, dict) and body else None
-
-
-def _think_time_s(value: Any) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise RowError("think_time_s is not a number")
-    if not 0 <= value < math.inf:
-        raise RowError("think_time_s is not a number of at least 0")
-    return float(value)
 
 
 def _plain(fields: dict[str, Any]) -> dict[str, Any]:
@@ -183,4 +135,4 @@ def _completed(
         call = msgspec.structs.replace(call, output_tokens=output_tokens)
     if variables is not None:
         call = msgspec.structs.replace(call, variables=variables)
-    return StoredTurn(call, turn.think_time_s)
+    return msgspec.structs.replace(turn, call=call)

@@ -53,6 +53,44 @@ class FieldNames:
         return None
 
 
+def prompt_text(value: Any, what: str) -> str:
+    """A prompt.
+
+    Args:
+        value: What was found.
+        what: Whose it is.
+
+    Raises:
+        RowError: it is no text, or one without anything in it.
+    """
+    if value is None:
+        raise RowError(f"{what} has no prompt")
+    if not isinstance(value, str):
+        raise RowError(f"the prompt of {what} is not a text")
+    if not value.strip():
+        raise RowError(f"the prompt of {what} is empty")
+    return value
+
+
+def body_of(fields: dict[str, Any]) -> dict[str, Any] | None:
+    """The fields for the request's own body."""
+    body = fields.get("body")
+    return body if isinstance(body, dict) and body else None
+
+
+def seconds(value: Any, name: str) -> float:
+    """A time in seconds.
+
+    Raises:
+        RowError: it is not a number of at least 0.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise RowError(f"{name} is not a number")
+    if not 0 <= value < math.inf:
+        raise RowError(f"{name} is not a number of at least 0")
+    return float(value)
+
+
 def whole_number(value: Any, name: str) -> int | None:
     """A length in tokens, given as a number or as the text of one; None stays None.
 

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from headway.core.errors import InputError
 from headway.load.inputs.formats import FileFormat, read_rows
-from headway.load.inputs.problems import Problems, RowError
+from headway.load.inputs.problems import GraphError, Problems, RowError
 from headway.load.inputs.row_file import RowFile, RowWriter
 from headway.load.inputs.rows import Row
 from headway.records.record import Note
@@ -49,16 +50,21 @@ def import_rows(
         order: Asked at the end: the positions in the order in which rows are to be read.
 
     Raises:
-        InputError: no row can be used, or the file cannot be read.
+        InputError: no row can be used, the turns of one do not fit together, or the file cannot be
+            read.
         ConfigError: an extra is missing.
     """
-    problems = Problems(source.path, "row" if source.file_format == "parquet" else "line")
+    unit = "row" if source.file_format == "parquet" else "line"
+    problems = Problems(source.path, unit)
     encoder = msgspec.json.Encoder(order="deterministic")
     digest = hashlib.sha256()
     with RowWriter(source.work_dir, "inputs") as writer:
         for row in read_rows(source.path, source.file_format):
             check_stop()
-            line = _line(row, parse, encoder) if isinstance(row, Row) else row.reason
+            try:
+                line = _line(row, parse, encoder) if isinstance(row, Row) else row.reason
+            except GraphError as error:
+                raise InputError(f"{source.path}, {unit} {row.place}: {error}") from error
             if isinstance(line, str):
                 problems.add(row.place, line)
                 continue
@@ -75,6 +81,8 @@ def _line(
     """The normalised row, or the reason why there is none."""
     try:
         return encoder.encode(parse(row.fields))
+    except GraphError:
+        raise
     except RowError as error:
         return str(error)
     except RecursionError:

@@ -26,6 +26,10 @@ def open_inputs(recipe: Recipe, seed: int, stage: int = 0) -> Inputs:
             from headway.load.inputs.conversations_file import FileInputs
 
             return FileInputs(recipe, spec, seed, stage)
+        case TraceInputSpec(format="sessions"):
+            from headway.load.inputs.session_inputs import SessionInputs
+
+            return SessionInputs(recipe, spec, seed, stage)
         case TraceInputSpec():
             from headway.load.inputs.trace_inputs import TraceInputs
 

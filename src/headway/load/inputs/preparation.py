@@ -117,10 +117,12 @@ class _Preparation:
 
     async def trace(self, spec: TraceInputSpec) -> Recipe:
         imported, reader = await in_thread(lambda stop: import_trace(spec, self._work_dir, stop))
+        if reader.form == "sessions":
+            self._refuse_turns()
         rng = random.Random(derive_key(self._seed, 0, "checked lengths"))
         lengths = [
             one or draw_int(spec.prompt_tokens, rng, 1)
-            for one in first_trace_lengths(imported.rows, _CHECKED_LENGTHS)
+            for one in first_trace_lengths(imported.rows, reader.form, _CHECKED_LENGTHS)
         ]
         counted = await self._count(lengths, spec.tokenizer)
         return trace_recipe(spec, imported, reader, counted)

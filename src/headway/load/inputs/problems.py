@@ -17,6 +17,12 @@ class RowError(ValueError):
     """A row cannot be used; the text says why."""
 
 
+class GraphError(RowError):
+    """The turns of a row do not fit together. It was written by hand or by a program that is wrong:
+    to leave the row out, as one of a data set that cannot be read, would hide it.
+    """
+
+
 class Problems:
     """The unusable lines of one file: all are counted, the first of each kind are named."""
 

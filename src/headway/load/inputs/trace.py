@@ -1,8 +1,8 @@
 """Reads traces: recorded arrivals with their lengths.
 
 Formats: Mooncake (JSON lines: `timestamp` in milliseconds, `input_length`, `output_length`,
-`hash_ids`), Azure (CSV: `TIMESTAMP`, `ContextTokens`, `GeneratedTokens`), and bare timestamps
-(one a line, seconds or ISO 8601).
+`hash_ids`), sessions (JSON lines with `turns`), Azure (CSV: `TIMESTAMP`, `ContextTokens`,
+`GeneratedTokens`), and bare timestamps (one a line, seconds or ISO 8601).
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ from headway.load.inputs.problems import NOTE_TOPIC, RowError
 from headway.load.inputs.recipe import Recipe, workload_hash
 from headway.load.inputs.row_file import RowFile, RowReader
 from headway.load.inputs.rows import numbered_lines, open_input
+from headway.load.inputs.session_trace import Session, SessionReader
 from headway.load.inputs.timestamps import ns_from_number, ns_from_text
 from headway.load.spec import TraceInputSpec
 from headway.records.record import Note
 
-TraceFormat = Literal["mooncake", "azure", "timestamps"]
+TraceFormat = Literal["mooncake", "sessions", "azure", "timestamps"]
 
 _FILE_FORMATS: dict[TraceFormat, FileFormat] = {
     "mooncake": "jsonl",
+    "sessions": "jsonl",
     "azure": "csv",
     "timestamps": "text",
 }
@@ -55,7 +57,7 @@ def trace_format(spec: TraceInputSpec) -> TraceFormat:
     with open_input(spec.path) as file:
         first = (next(numbered_lines(file), (0, b""))[1] or b"").strip().lower()
     if first.startswith(b"{"):
-        return "mooncake"
+        return "sessions" if b'"turns"' in first else "mooncake"
     return "azure" if b"contexttokens" in first else "timestamps"
 
 
@@ -72,14 +74,21 @@ def import_trace(
     return import_rows(source, reader.parse, check_stop, reader.order), reader
 
 
-def first_trace_lengths(rows: RowFile, count: int) -> list[int | None]:
+def first_trace_lengths(rows: RowFile, form: TraceFormat, count: int) -> list[int | None]:
     """The first few prompt lengths, for the check of the token count."""
     reader = RowReader(rows)
     try:
-        decode = msgspec.json.Decoder(TraceRow).decode
-        return [decode(reader[n]).input_tokens for n in range(min(count, rows.count))]
+        first = [reader[number] for number in range(min(count, rows.count))]
     finally:
         reader.close()
+    if form == "sessions":
+        sessions = msgspec.json.Decoder(Session)
+        return [sessions.decode(row)[0].input_tokens for row in first]
+    requests = msgspec.json.Decoder(TraceRow)
+    return [requests.decode(row).input_tokens for row in first]
+
+
+_Parser = Callable[[dict[str, Any]], tuple[int, TraceRow | Session]]
 
 
 class TraceReader:
@@ -92,17 +101,26 @@ class TraceReader:
         """Lengths of 0, which no server can be asked for, raised to 1."""
         self.unordered = 0
         """Rows that came after a later one."""
-        self._parse = {
+        self._sessions = SessionReader(self._length, _blocks)
+        parsers: dict[TraceFormat, _Parser] = {
             "mooncake": self._mooncake,
+            "sessions": self._session,
             "azure": self._azure,
             "timestamps": self._timestamps,
-        }[form]
+        }
+        self._parse = parsers[form]
 
-    def parse(self, fields: dict[str, Any]) -> TraceRow:
+    @property
+    def shortened(self) -> int:
+        """Turns recorded with a shorter prompt than their history."""
+        return self._sessions.shortened
+
+    def parse(self, fields: dict[str, Any]) -> TraceRow | Session:
         """One row.
 
         Raises:
             RowError: it cannot be used.
+            GraphError: the turns of a session do not fit together.
         """
         time_ns, row = self._parse(fields)
         self.times_ns.append(time_ns)
@@ -129,6 +147,12 @@ class TraceReader:
         input_tokens = self._length(fields.get("input_length"), "input_length")
         output_tokens = self._length(fields.get("output_length"), "output_length")
         return time_ns, TraceRow(input_tokens, output_tokens, _blocks(fields.get("hash_ids")))
+
+    def _session(self, fields: dict[str, Any]) -> tuple[int, Session]:
+        if "timestamp" not in fields:
+            raise RowError("no timestamp")
+        started_ns = ns_from_number(fields["timestamp"], _NS_PER_MS)
+        return self._sessions.read(fields, started_ns)
 
     def _azure(self, fields: dict[str, Any]) -> tuple[int, TraceRow]:
         named = {name.lower(): value for name, value in fields.items()}
@@ -165,7 +189,7 @@ def trace_recipe(
     parameters["unit"] = counted.unit
     parameters["offsets_sha256"] = hashlib.sha256(offsets.tobytes()).hexdigest()
     return Recipe(
-        spec=spec.model_dump(mode="json"),
+        spec=spec.model_dump(mode="json") | {"format": reader.form},
         vocabulary=counted.vocabulary,
         rows=imported.rows,
         offsets=str(file),
@@ -208,6 +232,11 @@ def _order_notes(reader: TraceReader) -> list[Note]:
         texts.append(
             f"The trace was not in order of time ({reader.unordered} rows came after a later "
             "one); it was sorted."
+        )
+    if reader.shortened:
+        texts.append(
+            f"{reader.shortened} turns were recorded with a prompt no longer than the history that "
+            "goes before it; they add one word to it (`history` says what a turn hears)."
         )
     if reader.raised:
         texts.append(f"{reader.raised} lengths of 0 tokens in the trace were raised to 1.")

@@ -154,7 +154,7 @@ json_values = st.recursive(
 )
 NAMES = (
     "prompt messages conversations turns role content from value body max_tokens output_tokens "
-    "think_time_s response tool_calls"
+    "think_time_s response tool_calls id after history"
 )
 names = st.sampled_from(NAMES.split())
 roles = st.sampled_from(["user", "assistant", "system", "tool", "human", "gpt"])
