@@ -8,6 +8,7 @@ from headway.cli.admin_audit import audit_command
 from headway.cli.admin_bootstrap import bootstrap_command
 from headway.cli.admin_limits import limits_group
 from headway.cli.admin_people import members_group, users_group, workspaces_group
+from headway.cli.admin_targets import targets_group
 from headway.cli.admin_tokens import tokens_group
 
 
@@ -27,6 +28,7 @@ for _command in (
     members_group,
     tokens_group,
     limits_group,
+    targets_group,
     audit_command,
 ):
     admin_group.add_command(_command)

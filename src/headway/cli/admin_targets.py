@@ -1,4 +1,4 @@
-"""`headway targets` lists what may be measured; `headway admin targets` registers it."""
+"""`headway targets`, also `headway admin targets`: what may be measured on a shared server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def targets_group() -> None:
 @click.argument("name", metavar="NAME")
 @click.argument("url", metavar="URL")
 @click.option(
-    "--workspace", "workspaces", multiple=True, required=True, metavar="NAME",
+    "--for", "workspaces", multiple=True, required=True, metavar="WORKSPACE",
     help="Who may measure it; repeatable.",
 )  # fmt: skip
 @click.option("--max-rate", type=float, help="Most requests a second that a run may ask for.")

@@ -76,8 +76,8 @@ class TargetRequest(_Request):
 
     url: Annotated[str, Field(min_length=1, max_length=2000)]
     workspaces: Annotated[list[ShortText], Field(min_length=1, max_length=1000)]
-    max_rate_per_s: Annotated[float | None, Field(gt=0, le=1_000_000)] = None
-    max_streams: Annotated[int | None, Field(ge=1, le=100_000)] = None
+    max_rate_per_s: Annotated[float | None, Field(gt=0, le=1_000_000, strict=True)] = None
+    max_streams: Annotated[int | None, Field(ge=1, le=100_000, strict=True)] = None
     lock_group: ProvisionName | None = None
     health_path: Annotated[str, Field(min_length=1, max_length=500, pattern=r"^/")] = "/health"
     secret: ProvisionName | None = None

@@ -18,6 +18,8 @@ SpecOf = Callable[[str, Sequence[str]], RunSpec]
 """Parses a target's address and flags as `headway bench` does."""
 
 _SCHEMES = ("http://", "https://")
+_FILES = (".yaml", ".yml", ".json")
+"""What the command takes for a file that describes a run."""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}\Z")
 
 
@@ -50,7 +52,8 @@ def draft_of(values: Mapping[str, str], server_url: str, spec_of: SpecOf) -> Dra
     if not target:
         return Draft(values, command, None, None)
     try:
-        if not (target.startswith(_SCHEMES) or _NAME.match(target)):
+        is_name = _NAME.match(target) and not target.endswith(_FILES)
+        if not (target.startswith(_SCHEMES) or is_name):
             raise ConfigError(
                 "the address begins with http:// or https://, or is the name of a registered target"
             )
