@@ -54,6 +54,9 @@ class ServerLock:
     ) -> None:
         if self._descriptor is not None:
             os.ftruncate(self._descriptor, 0)
+            # Closing is not enough: a child that is being started has its own copy for a moment,
+            # even after its parent goes on, and the lock is the open file's, not the descriptor's.
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
             os.close(self._descriptor)
             self._descriptor = None
 
