@@ -45,6 +45,7 @@ _BACKENDS = (
 )
 _PROFILES = (
     ("sweep", "Sweep: from one request at a time to saturation"),
+    ("search", "Search: the highest rate that meets objectives"),
     ("poisson", "Poisson: open loop, random arrivals"),
     ("constant", "Constant: open loop, even arrivals"),
     ("gamma", "Gamma: open loop, bursty arrivals"),
@@ -75,9 +76,14 @@ GROUPS: tuple[tuple[str, tuple[Field, ...]], ...] = (
             Field("to", "--ramp-to", "Last rate", "50", (), ("ramp",)),
             Field("over", "--ramp-duration", "Over", "60s", (), ("ramp",)),
             Field("streams", "--streams", "Streams", "1,8,32: each a stage", (), ("concurrent",)),
+            Field("slo", "--slo", "Must hold", "ttft p99 < 500ms, tpot p95 < 50ms", (),
+                  ("search",), is_wide=True),
+            Field("lowest", "--search-from", "Lowest rate", "a tenth of one by one", (),
+                  ("search",)),
+            Field("highest", "--search-to", "Highest rate", "above saturation", (), ("search",)),
             Field("steps", "--sweep-steps", "Rates between", "6", (), ("sweep",)),
             Field("saturation", "--saturation-streams", "Streams at saturation", "128", (),
-                  ("sweep",)),
+                  ("sweep", "search")),
             Field("cap", "--cap", "Most in flight", "no limit", (), (*OPEN, "throughput")),
             Field("seconds", "--max-seconds", "Each stage lasts", "30s"),
             Field("requests", "--max-requests", "Requests of a stage", "no limit"),

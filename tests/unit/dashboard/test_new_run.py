@@ -47,6 +47,7 @@ def test_an_empty_form_is_the_plain_command() -> None:
 
 def test_fields_of_another_profile_are_left_out() -> None:
     assert "--rate" not in draft(profile="sweep", rate="10").command
+    assert "--slo 'ttft p99 < 500ms'" in draft(profile="search", slo="ttft p99 < 500ms").command
     assert "--sweep-steps" not in draft(profile="concurrent", streams="4", steps="9").command
 
 
