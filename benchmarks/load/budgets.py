@@ -4,7 +4,8 @@
     python benchmarks/load/budgets.py P3 P9
 
 Takes about five minutes on a machine that has nothing else to do; on any other the ratios say more
-than the times. Each part prints its own command, so that it can be run by itself.
+than the times. Each part prints its own command, so that it can be run by itself. With PEERS=1 in
+the environment other load generators for inference are measured too (`peers.py`).
 """
 
 from __future__ import annotations
@@ -76,6 +77,8 @@ def main() -> None:
     for budgets, part in PARTS.items():
         if not wanted or wanted & set(budgets):
             table += rows(run(part))
+    if os.environ.get("PEERS") == "1":
+        run(["peers.py"])
     print(f"\n### All budgets\n\n{versions()}\n\n| budget | measured | |\n|---|---|---|")
     print("\n".join(table))
 

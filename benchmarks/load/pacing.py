@@ -138,15 +138,22 @@ def main() -> None:
         with simulated(*options) as server:
             truth = Truth(log)
             for _ in range(asked.rounds):
-                measure_bare(server.port, asked.rate, count, samples, truth)
-                measure_headway(server.url, asked.rate, count, samples, truth)
+                for who, measure in (
+                    ("bare", lambda: measure_bare(server.port, asked.rate, count, samples, truth)),
+                    ("headway", lambda: measure_headway(
+                        server.url, asked.rate, count, samples, truth
+                    )),
+                ):  # fmt: skip
+                    used_s = server.cpu_s
+                    measure()
+                    samples.add(f"{who} server cpu", (server.cpu_s - used_s) / count * 1_000)
     show(samples)
 
 
 def show(samples: Samples) -> None:
     print("| sender | late p50, ms | late p99 | spread | TTFT − server's p50 | p99 | spread "
-          "| CPU s per 1,000 |")  # fmt: skip
-    print("|---|---|---|---|---|---|---|---|")
+          "| CPU s per 1,000 | the server's |")  # fmt: skip
+    print("|---|---|---|---|---|---|---|---|---|")
     for who in ("bare", "headway"):
         late, excess = f"{who} late", f"{who} excess"
         cells = [
@@ -157,6 +164,7 @@ def show(samples: Samples) -> None:
             f"{samples.median(f'{excess} 0.99'):.3f}",
             samples.spread(f"{excess} 0.99", 2),
             f"{samples.median(f'{who} cpu'):.2f}",
+            f"{samples.median(f'{who} server cpu'):.2f}",
         ]
         print(f"| {who} | {' | '.join(cells)} |")
     print("\nCPU of a whole `headway bench` of 1,000 such requests, start and report included: "

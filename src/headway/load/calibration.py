@@ -34,8 +34,8 @@ from headway.records.run_dir import RunDirectory
 from headway.report import stage_summary
 from headway.report.floor import floor_of
 
-_PACED_S = 0.2
-_SATURATED_S = 0.15
+_PACED_S = 0.15
+_SATURATED_S = 0.12
 _PACED_PER_S = 500.0
 _LEAST_PACED_PER_S = 400.0
 """So many that a median comes of it: at a rate of 10 a second two requests would have to do."""

@@ -47,23 +47,27 @@ class _TimerfdAlarm:
         self._spec_ref = ctypes.byref(self._spec)
         self._loop = loop
         self._wake = wake
+        self._is_armed = False
         loop.add_reader(self._fd, self._expired)
 
     def arm(self, due_ns: int) -> None:
         # A value of zero would disarm the timer instead of firing it at once.
         self._spec.value.seconds, self._spec.value.nanoseconds = divmod(max(due_ns, 1), NS_PER_S)
         self._settime(self._fd, self._ABSOLUTE, self._spec_ref, None)
+        self._is_armed = True
 
     def close(self) -> None:
         self._loop.remove_reader(self._fd)
         os.close(self._fd)
 
     def _expired(self) -> None:
-        try:
-            os.read(self._fd, 8)
-        except BlockingIOError:
-            return  # re-armed for later after the loop had seen it expire
+        # It is not read: arming it again takes its readiness away, which spares a system call a
+        # token. Woken too early, because it was armed again meanwhile, nothing is due yet.
+        self._is_armed = False
         self._wake()
+        if not self._is_armed:
+            self._spec.value.seconds = self._spec.value.nanoseconds = 0
+            self._settime(self._fd, 0, self._spec_ref, None)
 
 
 class _LoopAlarm:
