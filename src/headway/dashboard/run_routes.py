@@ -116,7 +116,7 @@ class RunRoutes:
     async def _start(self, spec: RunSpec, caller: Identity) -> JobRow:
         asked = JobRequest(operation=BENCH, input=spec.model_dump(mode="json"), labels=spec.labels)
         job = self._submissions.new_job(self._submissions.asked_in_batch(asked, 0), caller)
-        [row] = await self._access.submit([job])
+        [row] = await self._access.submit([job], caller)
         return row
 
     def _draft(self, request: Request, values: Mapping[str, str]) -> Draft:
