@@ -64,6 +64,8 @@ def rows(budgets: tuple[str, ...], lines: list[str]) -> list[str]:
 def main() -> None:
     wanted = set(sys.argv[1:])
     table: list[str] = []
+    if os.environ.get("PEERS") == "1":
+        print("SkyPilot's API server is not measured: there is no driver for it yet.", flush=True)
     for budgets, part in PARTS.items():
         if not wanted or wanted & set(budgets):
             table += rows(budgets, run(part))
