@@ -49,6 +49,11 @@ class Rooms:
     def __init__(self, left: Mapping[tuple[str, str], int] | None = None) -> None:
         self._left = dict(left or {})
 
+    @property
+    def is_unlimited(self) -> bool:
+        """Whether nobody has a limit."""
+        return not self._left
+
     def of(self, workspace: str, user: str = "") -> float:
         """Room of the workspace, or of one user in it."""
         return self._left.get((workspace, user), math.inf) if self._left else math.inf
@@ -187,6 +192,14 @@ class Contention:
 
     def picks(self, count: int) -> Iterator[Pick]:
         """Up to `count` who are served one after another."""
+        if self._rooms.is_unlimited and not self.is_shared and self.workspaces:
+            # One user is alone here: all is in its line's order. It is what a laptop does.
+            [workspace] = self.workspaces
+            [line] = workspace.lines
+            while count > 0 and line.head is not None:
+                yield Pick(workspace.name, line.user, line.take())
+                count -= 1
+            return
         for _ in range(count):
             pick = self.next()
             if pick is None:

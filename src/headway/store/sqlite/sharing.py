@@ -126,6 +126,10 @@ class _LazyRooms(Rooms):
         self._book = book
         self._running = running
 
+    @property
+    def is_unlimited(self) -> bool:
+        return False
+
     def of(self, workspace: str, user: str = "") -> float:
         limit = self._book.max_running(workspace, user)
         if limit is None:
