@@ -107,6 +107,7 @@ def sleep(job: JobContext, seconds: float = 600) -> str:
 @operation
 def cleans_up(job: JobContext, note: str) -> None:
     try:
+        print("in it", flush=True)
         time.sleep(600)
     except JobCancelled:
         Path(note).write_text("cleaned")
