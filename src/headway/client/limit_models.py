@@ -22,9 +22,9 @@ class LimitRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    max_running: Annotated[int | None, Field(ge=0, le=MAX_JOBS)] = None
-    max_queued: Annotated[int | None, Field(ge=0, le=MAX_JOBS)] = None
-    weight: Annotated[float | None, Field(ge=0.001, le=1000)] = None
+    max_running: Annotated[int | None, Field(ge=0, le=MAX_JOBS, strict=True)] = None
+    max_queued: Annotated[int | None, Field(ge=0, le=MAX_JOBS, strict=True)] = None
+    weight: Annotated[float | None, Field(ge=0.001, le=1000, strict=True)] = None
 
 
 class Limit(BaseModel):
@@ -74,7 +74,7 @@ class LockRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: ShortText
-    max_running: Annotated[int, Field(ge=1, le=MAX_JOBS)] = 1
+    max_running: Annotated[int, Field(ge=1, le=MAX_JOBS, strict=True)] = 1
     members: Annotated[list[ShortText], Field(max_length=1000)] = []
 
 
