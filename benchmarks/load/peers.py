@@ -51,6 +51,28 @@ class Peer:
         self.read = read
 
 
+_TOKENIZER = """
+import sys
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+letters = pre_tokenizers.ByteLevel.alphabet()
+model = models.BPE(vocab={c: i for i, c in enumerate(sorted(letters))}, merges=[])
+tokenizer = Tokenizer(model)
+tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+tokenizer.decoder = decoders.ByteLevel()
+PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(sys.argv[1])
+"""
+
+
+def _tokenizer(bin_dir: Path, scratch: Path) -> str:
+    """A tokenizer of bytes, made here: the peers' own come from hubs."""
+    path = scratch / "tokenizer"
+    subprocess.run(
+        [str(bin_dir / "python"), "-c", _TOKENIZER, str(path)], check=True, capture_output=True
+    )
+    return str(path)
+
+
 def _inference_perf(bin_dir: Path, url: str, scratch: Path, seconds: float) -> list[str]:
     config = {
         "load": {
@@ -60,8 +82,8 @@ def _inference_perf(bin_dir: Path, url: str, scratch: Path, seconds: float) -> l
             "worker_max_concurrency": CONNECTIONS,
         },
         "api": {"type": "completion", "streaming": True},
-        "server": {"type": "mock" if not url else "vllm", "model_name": "headway-sim",
-                   "base_url": url, "ignore_eos": True},
+        "server": {"type": "vllm", "model_name": "headway-sim", "base_url": url,
+                   "ignore_eos": True},
         "data": {"type": "mock"},
         "storage": {"local_storage": {"path": str(scratch / "reports")}},
     }  # fmt: skip
@@ -79,7 +101,8 @@ def _aiperf(bin_dir: Path, url: str, scratch: Path, seconds: float) -> list[str]
     return [
         str(bin_dir / "aiperf"), "profile", "--model", "headway-sim", "--url", url,
         "--endpoint-type", "chat", "--streaming", "--concurrency", str(CONNECTIONS),
-        "--request-count", str(int(484 * seconds)), "--tokenizer", "builtin", "--ui", "none",
+        "--request-count", str(int(484 * seconds)), "--ui", "none",
+        "--tokenizer", _tokenizer(bin_dir, scratch),
         "--synthetic-input-tokens-mean", str(PROMPT_TOKENS), "--output-tokens-mean", str(CHUNKS),
         "--artifact-dir", str(scratch),
     ]  # fmt: skip
@@ -97,6 +120,7 @@ def _guidellm(bin_dir: Path, url: str, scratch: Path, seconds: float) -> list[st
         str(bin_dir / "guidellm"), "benchmark", "--target", url, "--profile", "concurrent",
         "--rate", str(CONNECTIONS), "--max-seconds", f"{seconds:g}",
         "--data", f"prompt_tokens={PROMPT_TOKENS},output_tokens={CHUNKS}",
+        "--processor", _tokenizer(bin_dir, scratch),
         "--output-path", str(scratch / "guidellm.json"),
     ]  # fmt: skip
 
@@ -161,18 +185,25 @@ def measure(name: str, url: str, seconds: float) -> str:
                 peer.command(bin_dir, url, scratch, seconds),
                 capture_output=True, text=True, timeout=RUN_S, cwd=scratch, check=False,
             )  # fmt: skip
-        except (OSError, subprocess.TimeoutExpired) as error:
+        except (OSError, subprocess.SubprocessError) as error:
             return f"| {named} | – | – | {_last_line(str(error))} |"
         cpu_s, took_s = _children_cpu_s() - before_s, time.monotonic() - began_s
         rate = peer.read(done.stdout, scratch)
     if rate is None:
-        return f"| {named} | – | {cpu_s:.1f} | {_last_line(done.stderr or done.stdout)} |"
+        said = done.stderr if done.returncode and done.stderr else done.stdout
+        return f"| {named} | – | {cpu_s:.1f} | did not run: {_reason(said)} |"
     return f"| {named} | {rate:,.0f} | {cpu_s:.1f} | whole command {took_s:.0f} s |"
 
 
 def _children_cpu_s() -> float:
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
+
+
+def _reason(text: str) -> str:
+    """The first line that tells of an error, else the last one."""
+    errors = [line for line in text.splitlines() if "error" in line.lower()]
+    return _last_line(errors[0] if errors else text)
 
 
 def _last_line(text: str) -> str:
