@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from headway.backends.backend import Answer, Call, Message
 from headway.core.clock import ns_from_s
-from headway.load.inputs.conversation import Conversation, Turn, lineage, links_of
+from headway.load.inputs.conversation import Conversation, Links, Turn, lineage, links_of
 from headway.load.inputs.placeholders import filled
 
 _CLOSED = -1
@@ -105,12 +105,12 @@ class _Graph:
         self._followers: list[list[tuple[int, int]]] = [[] for _ in turns]
         """The turns that wait for each, with the think time in between."""
         for number, (turn, links) in enumerate(zip(turns, self._links, strict=True)):
-            if not all(0 <= source < number for source in (*links.after, *links.sources)):
-                raise ValueError(f"turn {number} refers to one that does not come before it")
+            if turn.links is not None:
+                _check_links(number, links)
             for place, parent in enumerate(links.after):
                 edge_s = links.think_times_s[place] if links.think_times_s else None
-                think_ns = ns_from_s(turn.think_time_s if edge_s is None else edge_s)
-                self._followers[parent].append((number, think_ns))
+                think_s = turn.think_time_s if edge_s is None else edge_s
+                self._followers[parent].append((number, ns_from_s(think_s) if think_s else 0))
         roots = [number for number, links in enumerate(self._links) if not links.after]
         self._roots = sorted(roots, key=lambda number: turns[number].think_time_s)
 
@@ -179,3 +179,8 @@ class _Graph:
     def _unheard(self, conversation: ConversationRun, number: int, due_ns: int) -> TurnRun:
         leads_on = bool(self._followers[number])
         return TurnRun(conversation, number, due_ns, self._turns[number].call, (), leads_on)
+
+
+def _check_links(number: int, links: Links) -> None:
+    if not all(0 <= source < number for source in (*links.after, *links.sources)):
+        raise ValueError(f"turn {number} refers to one that does not come before it")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Protocol
 
 import msgspec
@@ -45,11 +46,14 @@ class Conversation(msgspec.Struct, frozen=True):
     turns: tuple[Turn, ...]
 
 
+@lru_cache(maxsize=1_024)
+def _chain_links(number: int) -> Links:
+    return Links((number - 1,) if number else ())
+
+
 def links_of(number: int, links: Links | None) -> Links:
     """What binds turn `number`: spelled out, or the place in a chain that it has by default."""
-    if links is not None:
-        return links
-    return Links((number - 1,) if number else ())
+    return _chain_links(number) if links is None else links
 
 
 def lineage(number: int, history: Sequence[tuple[int, ...]]) -> list[int]:
