@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -66,7 +67,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def callers(start_module_server: StartServer, directory: Path) -> dict[str, Caller]:
+def callers(start_module_server: StartServer, directory: Path) -> Iterator[dict[str, Caller]]:
     state = directory / "state"
     tokens = people(state, MEMBERS)
     (directory / "serve.yaml").write_text(CONFIG)
@@ -74,7 +75,10 @@ def callers(start_module_server: StartServer, directory: Path) -> dict[str, Call
         "--state-dir", str(state), "--config", str(directory / "serve.yaml"),
         "--short", "1+0", "--no-bench",
     )  # fmt: skip
-    return {name: Caller(server, token) for name, token in tokens.items()}
+    made = {name: Caller(server, token) for name, token in tokens.items()}
+    yield made
+    for caller in made.values():
+        caller.http.close()
 
 
 def started_before(directory: Path, job_id: str, user: str) -> int:
