@@ -48,10 +48,18 @@ os.execv(sys.executable, [sys.executable, "-S", "-c", sys.argv[2], sys.argv[1]])
 
 
 def start_stubborn(pids: str) -> None:
-    """A child, and a double-forked grandchild in a session of its own; both ignore SIGTERM."""
+    """A child, and a double-forked grandchild in a session of its own; both ignore SIGTERM.
+
+    The child stands first in the file, because tests tell them apart by their order.
+    """
     subprocess.Popen([sys.executable, "-S", "-c", STUBBORN, pids])
+    _wait_for_lines(pids, 1)
     subprocess.run([sys.executable, "-S", "-c", DOUBLE_FORK, pids, STUBBORN], check=True)
-    while not Path(pids).exists() or len(Path(pids).read_text().splitlines()) < 2:
+    _wait_for_lines(pids, 2)
+
+
+def _wait_for_lines(file: str, count: int) -> None:
+    while not Path(file).exists() or len(Path(file).read_text().splitlines()) < count:
         time.sleep(0.01)
 
 
