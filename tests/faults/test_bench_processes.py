@@ -110,6 +110,7 @@ def test_ctrl_c_at_any_moment_ends_with_what_was_measured(tmp_path: Path, seed: 
     bench.process.send_signal(signal.SIGINT)
     code, said = bench.end()
     print(f"seed {seed}: {said[-300:]}")
+    assert "never retrieved" not in said
     # It may have been too early for a handler, or too late to matter.
     assert code in (ExitCode.INTERRUPTED, ExitCode.OK, ExitCode.INVALID_MEASUREMENT, -signal.SIGINT)
     if (tmp_path / "run" / "events.jsonl").exists() and bench.events("stage_ended"):

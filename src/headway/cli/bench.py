@@ -117,6 +117,9 @@ def run_bench(
     import asyncio
 
     result = asyncio.run(_execute(spec, run_dir, resume=resume, quiet=output.quiet, early=early))
+    if not (run_dir / "run.json").exists():
+        click.echo("Interrupted before the first stage: nothing was measured.", err=True)
+        return ExitCode.INTERRUPTED
     # Here, not above: reports take a tenth of a second to load, and nothing is sent meanwhile.
     from headway import report
     from headway.records.run_dir import RunDirectory

@@ -200,7 +200,10 @@ class Fleet:
             if self._setups.get(number) is not setup
         ]
         try:
-            infos = await asyncio.wait_for(asyncio.gather(*waiting), self._deadlines.start_s)
+            # Not wait_for, which leaves the gathered future's end unheard when it is cancelled:
+            # Ctrl-C at the start printed a traceback.
+            async with asyncio.timeout(self._deadlines.start_s):
+                infos = await asyncio.gather(*waiting)
         except TimeoutError:
             await self.kill()
             raise WorkerLost(
