@@ -119,6 +119,7 @@ def test_single_jobs_pass_a_flood_of_ten_thousand(
 
 
 def test_the_flood_is_told_its_place_and_no_neighbours_name(callers: dict[str, Caller]) -> None:
+    callers["flooder"].flood(2 * BATCH)
     last = callers["flooder"].submit()
     told = callers["flooder"].why(last)
     assert told["rule"] == "turn"
