@@ -82,8 +82,10 @@ class Bench:
         return found
 
     def records(self) -> list[dict[str, Any]]:
-        text = (self.run_dir / "records.jsonl").read_text(encoding="utf-8")
-        return [json.loads(line) for line in text.splitlines()]
+        file = self.run_dir / "records.jsonl"
+        # Made with the first record.
+        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+        return [json.loads(line) for line in lines]
 
     def events(self, kind: str) -> list[dict[str, Any]]:
         text = (self.run_dir / "events.jsonl").read_text(encoding="utf-8")
