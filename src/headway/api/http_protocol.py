@@ -84,6 +84,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._address = ""
         self._over = False  # nothing more is read
 
+    # The server only makes stream transports, which the base class's narrower type says too.
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._address = self.client[0] if self.client else ""

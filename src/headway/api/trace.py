@@ -28,8 +28,8 @@ class TraceEvent(BaseModel):
 class TraceDocument(BaseModel):
     """A whole trace; the names of its fields are the format's own."""
 
-    traceEvents: list[TraceEvent]  # noqa: N815
-    displayTimeUnit: str = "ms"  # noqa: N815
+    traceEvents: list[TraceEvent]  # noqa: N815 -- the format's name
+    displayTimeUnit: str = "ms"  # noqa: N815 -- the format's name
 
 
 def trace_of(row: JobRow, attempts: Sequence[AttemptRow], now: datetime) -> TraceDocument:

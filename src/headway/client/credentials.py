@@ -17,7 +17,7 @@ from headway.access.tokens import parse
 from headway.core.errors import ConfigError
 
 TOKEN_VARIABLE = "HEADWAY_TOKEN"  # noqa: S105 -- the name of a variable
-TOKEN_FILE_VARIABLE = "HEADWAY_TOKEN_FILE"  # noqa: S105
+TOKEN_FILE_VARIABLE = "HEADWAY_TOKEN_FILE"  # noqa: S105 -- likewise
 WORKSPACE_VARIABLE = "HEADWAY_WORKSPACE"
 PLAIN_HTTP_VARIABLE = "HEADWAY_ALLOW_PLAIN_HTTP"
 _OTHERS = 0o077

@@ -213,7 +213,7 @@ class InlineAttempt:
                 operation.function(*values), self._sink.cancel_requested
             )
             answer = self._answer_for(operation, value)
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:  # noqa: BLE001 -- told as the job's end
             answer = invocation.answer_for_error(operation, error)
         self._give(answer)
 

@@ -89,7 +89,7 @@ class LogPump:
         self._finishing = True
         self._wake()
         # Not waiting for anything here: only letting others have their turn.
-        while self._read():  # noqa: ASYNC110
+        while self._read():  # noqa: ASYNC110 -- see above
             await asyncio.sleep(0)
         if self._reader is not None:
             with contextlib.suppress(TimeoutError):
