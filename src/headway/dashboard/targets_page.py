@@ -99,6 +99,12 @@ def targets_page(
     start = tag("a", "Start a run", href="/runs/new")
     cards = [_card(target, now) for target in targets]
     nothing = empty("No target was measured yet.", start if reader.may_run else None)
+    if reader.name is not None and not registered:
+        # A shared server measures nothing else: to offer a run would lead to a refusal.
+        nothing = empty(
+            "No target is registered for this workspace. An administrator adds one: "
+            "headway targets set NAME URL"
+        )
     return page(
         "Targets",
         "/targets",

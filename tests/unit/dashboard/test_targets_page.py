@@ -82,3 +82,11 @@ def test_what_may_be_measured_is_listed_with_its_ceilings_and_escaped() -> None:
         assert words in page
     assert "<node>" not in page
     assert "Registered" not in targets_page([], "", NOW, Reader())
+
+
+def test_where_nothing_may_be_measured_no_run_is_offered() -> None:
+    shared = targets_page([], "0", NOW, Reader(name="ada"))
+    assert "headway targets set NAME URL" in shared
+    assert "Start a run" not in shared
+    own = targets_page([], "0", NOW, Reader())
+    assert "Start a run" in own
