@@ -77,6 +77,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._head_bytes = 0
         self._in_head = True
         self._body_bytes = 0
+        self._around_bytes = 0  # since a byte of the body came: sizes of chunks, a trailer
         self._body_began_s = 0.0
         self._refused: Refused | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -105,9 +106,13 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._over:
             return
         self._head_bytes += len(data)
+        self._around_bytes += len(data)
         super().data_received(data)
         if not self._in_head:
             self._await_body()
+            if self._around_bytes > self._limits.head_bytes:
+                # The parser keeps a field until it is whole, copying it with each piece.
+                self._cut_off(431, f"a trailer may have {self._limits.head_bytes} bytes at most")
         elif self._head_bytes > self._limits.head_bytes:
             self._answer(431, self._too_much())
         elif self._head_bytes and self._timer is None:
@@ -119,16 +124,23 @@ class GuardedProtocol(HttpToolsProtocol):
         # What begins within a piece that ended another request is late like any other.
         self._head_bytes = max(self._head_bytes, 1)
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        # What follows a body is no header: a proxy that cleans headers does not look there.
+        if self._in_head:
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
         self._check_head()
         self._in_head = False
         self._head_bytes = 0
         self._body_bytes = 0
+        self._around_bytes = 0
         self._disarm()
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         self._body_bytes += len(body)
+        self._around_bytes = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -186,11 +198,16 @@ class GuardedProtocol(HttpToolsProtocol):
         # While the application is behind, reading is paused, and the client is not to blame.
         if self.flow.read_paused or self._body_bytes >= took_s * self._limits.body_bytes_per_s:
             self._timer = self.loop.call_later(_BODY_CHECK_S, self._on_slow_body)
-        elif self.cycle is not None and self.cycle.response_started:
-            self.transport.abort()
         else:
             rate = self._limits.body_bytes_per_s
-            self._answer(408, f"the body came slower than {rate} bytes a second")
+            self._cut_off(408, f"the body came slower than {rate} bytes a second")
+
+    def _cut_off(self, status: int, detail: str) -> None:
+        """Read no more of a body; who was answered already is not answered again."""
+        if self.cycle is not None and self.cycle.response_started:
+            self.transport.abort()
+        else:
+            self._answer(status, detail)
 
     def _disarm(self) -> None:
         if self._timer is not None:
