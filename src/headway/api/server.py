@@ -12,6 +12,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from headway.access.secret_keys import SecretKeys
@@ -33,6 +34,8 @@ from headway.dispatch.lane_host import LaneHost
 from headway.dispatch.loop_lag import LoopLag
 from headway.dispatch.metrics import AttemptMetrics
 from headway.dispatch.metrics_socket import read_worker_metrics
+from headway.dispatch.service_manager import ServiceManager
+from headway.dispatch.service_watch import ServiceWatch
 from headway.dispatch.unix_doorbell import UnixDoorbell
 from headway.dispatch.worker_life import WorkerStatus
 from headway.dispatch.worker_process import WorkerProcess
@@ -52,6 +55,8 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("headway.server")
 _RENEW_S = 60.0
+_READ = "sign-of-life"
+"""A name that stands for nothing in the store: reading it costs one seek of an index."""
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -62,6 +67,7 @@ class Server:
         settings: How it is set up.
         on_ready: Told the URL and the worker's lanes once jobs are taken and run.
         extensions: Add routes of their own.
+        manager: Told when the server is ready, lives and stops; None: nobody is.
     """
 
     def __init__(
@@ -69,10 +75,12 @@ class Server:
         settings: ServeSettings,
         on_ready: Callable[[str, WorkerStatus], None],
         extensions: Sequence[Extension] = (),
+        manager: ServiceManager | None = None,
     ) -> None:
         self._settings = settings
         self._on_ready = on_ready
         self._extensions = extensions
+        self._manager = manager or ServiceManager()
         self._clock: Clock = SystemClock()
         self._state_dir = StateDir(settings.state_dir)
         self._worker = WorkerProcess(settings.worker(), self._clock)
@@ -135,7 +143,11 @@ class Server:
         parts.callback(feed.stop)
         if self._tls is not None:
             await parts.enter_async_context(_background(_renewing(self._tls)))
-        await self._until_stopped(starting, self._url(listening))
+        await self._until_ready(starting, self._url(listening))
+        # Also while it drains: a server that finishes its jobs is not one that hangs.
+        read = partial(host.store.last_period, _READ)
+        async with _background(ServiceWatch(self._manager, read).run()):
+            await self._until_stopped()
 
     def _url(self, listening: socket.socket) -> str:
         return url_of(listening, "http" if self._tls is None else "https")
@@ -241,16 +253,21 @@ class Server:
             web.should_exit = True
             await task
 
-    async def _until_stopped(self, starting: asyncio.Task[WorkerStatus], url: str) -> None:
-        stop = asyncio.create_task(self._stop_asked.wait())
-        await asyncio.wait({starting, stop}, return_when=asyncio.FIRST_COMPLETED)
+    async def _until_ready(self, starting: asyncio.Task[WorkerStatus], url: str) -> None:
+        """Wait until the worker is ready, or the server is told to stop before."""
+        async with _background(self._stop_asked.wait()) as stop:
+            await asyncio.wait({starting, stop}, return_when=asyncio.FIRST_COMPLETED)
         if starting.done():
             self._on_ready(url, await starting)
+            self._manager.ready(f"serving at {url}")
             # What was loaded is never garbage: a full collection over it takes 110 ms (trap 16).
             gc.collect()
             gc.freeze()
-        await stop
+
+    async def _until_stopped(self) -> None:
+        await self._stop_asked.wait()
         _LOG.info("stopping: running attempts finish or are given back")
+        self._manager.stopping("stopping: running attempts finish or are given back")
         # Still answering: whoever follows a draining job sees how it ends.
         await self._drain()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import os
 import sys
 from collections.abc import Mapping
@@ -87,11 +88,15 @@ def serve_command(
     from headway.api.server import Server
     from headway.core.json_log import log_as_json
     from headway.core.loops import event_loop_factory
+    from headway.dispatch.service_manager import ServiceManager
     from headway.store.sqlite.store import CONNECTIONS
 
     lanes = lane_overrides({Lane.LONG: long, Lane.SHORT: short})
     settings = settings_from(config, {**flags, "lanes": lanes}, built_in(no_bench))
     log_as_json()
+    # A service manager's watchdog ends what hangs by SIGABRT; the log then shows where it hung.
+    faulthandler.enable()
+    manager = ServiceManager.from_environ(os.environ, os.getpid())
     _set_title()
     # As `python -m` has it: a module beside the person who starts the server can be named.
     sys.path.insert(0, os.getcwd())
@@ -108,7 +113,7 @@ def serve_command(
             )
 
     async def serve() -> None:
-        await Server(settings, ready, [_dashboard(settings)]).run()
+        await Server(settings, ready, [_dashboard(settings)], manager).run()
 
     with asyncio.Runner(loop_factory=event_loop_factory()) as runner:
         runner.run(serve())

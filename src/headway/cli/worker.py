@@ -57,11 +57,13 @@ def worker_command(
     from headway.core.json_log import log_as_json
     from headway.core.loops import event_loop_factory
     from headway.dispatch.kept_worker import keep_worker
+    from headway.dispatch.service_manager import ServiceManager
 
     lanes = lane_overrides({Lane.LONG: long, Lane.SHORT: short})
     settings = settings_from(config, {**flags, "lanes": lanes}, built_in(no_bench))
     worker = settings.worker(name or f"worker-{os.getpid()}")
     log_as_json()
+    manager = ServiceManager.from_environ(os.environ, os.getpid())
     _set_title()
 
     def ready(status: WorkerStatus) -> None:
@@ -71,7 +73,7 @@ def worker_command(
         click.echo(f"Headway's worker {worker.name} is ready ({slots}; {budget}; {where})")
 
     with asyncio.Runner(loop_factory=event_loop_factory()) as runner:
-        runner.run(keep_worker(worker, SystemClock(), ready))
+        runner.run(keep_worker(worker, SystemClock(), ready, manager))
 
 
 def _set_title() -> None:
