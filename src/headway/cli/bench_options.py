@@ -76,6 +76,9 @@ def _objectives(text: str) -> dict[str, float]:
                 f"{item.strip()!r} is not an objective; write for example "
                 "'ttft<500ms,tpot<50ms' (ttft, tpot, latency, response)"
             )
+        if not limit.strip()[-1:].isalpha():
+            # Bare seconds pass elsewhere; here `ttft<500` would be eight minutes, met by anything.
+            raise ConfigError(f"{item.strip()!r} has no unit; write for example 'ttft<500ms'")
         objectives[f"{name}_s"] = parse_duration_s(limit)
     return objectives
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import difflib
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
@@ -11,7 +12,7 @@ from headway.cli.spec_options import flag_for, overlay
 from headway.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
+    from pydantic import BaseModel, ValidationError
     from pydantic_core import ErrorDetails
 
     from headway.load.spec import RunSpec
@@ -40,15 +41,46 @@ def build_spec(
 
     from headway.load.spec import RunSpec
 
+    _check_parts(from_file)
     base = _without_replaced_parts(from_file, flags)
     merged = overlay(base, {**_implied_kinds(base, flags), **flags})
+    _check_turns(merged["inputs"], flags)
     _give_a_target(merged)
     _give_an_end(merged)
     try:
-        return RunSpec.model_validate(merged)
+        spec = RunSpec.model_validate(merged)
     except ValidationError as error:
-        advice = dict.fromkeys(_explain(detail, parameters) for detail in error.errors())
+        advice = dict.fromkeys(_explain(detail, parameters) for detail in _causes(error))
         raise ConfigError("; ".join(advice)) from error
+    _check_window(spec)
+    return spec
+
+
+def _check_parts(from_file: Mapping[str, Any]) -> None:
+    """Refuse what a default would silently take the place of: `profile: constant` is no sweep."""
+    for part in _PARTS_WITH_KINDS:
+        if not isinstance(from_file.get(part, {}), dict):
+            example = f"`{part}: {{kind: {from_file[part]}, ...}}`"
+            raise ConfigError(f"{part} must be a mapping such as {example}")
+
+
+def _check_turns(inputs: Mapping[str, Any], flags: Mapping[str, Any]) -> None:
+    """Two flags set the turns of inputs, and each goes with one kind of them."""
+    turns, kind = flags.get("inputs.turns"), inputs.get("kind")
+    if turns is True and kind == "synthetic":
+        raise ConfigError("--turns takes the turns of --data FILE; without it: --synthetic-turns N")
+    if isinstance(turns, str) and kind == "file":
+        raise ConfigError("--synthetic-turns does not go with --data; --turns sends the file's")
+
+
+def _check_window(spec: RunSpec) -> None:
+    """Refuse a run of which nothing would be measured."""
+    lasts_s, cut_s = spec.limits.max_seconds, spec.warmup_s + spec.cooldown_s
+    if lasts_s is not None and cut_s >= lasts_s:
+        raise ConfigError(
+            f"--warmup and --cooldown cut {cut_s:g} s from each stage, which lasts {lasts_s:g} s at"
+            " most: nothing would be measured"
+        )
 
 
 def _without_replaced_parts(
@@ -71,7 +103,8 @@ def _implied_kinds(base: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[st
     """Kinds that the given flags imply, where neither a flag nor the file names one."""
     implied = {}
     if _kind(base, flags, "profile") is None:
-        implied["profile.kind"] = _implied_profile(flags)
+        in_file = {f"profile.{name}" for name in base.get("profile", {})}
+        implied["profile.kind"] = _implied_profile(in_file | flags.keys())
     if _kind(base, flags, "inputs") is None:
         profile = implied.get("profile.kind") or _kind(base, flags, "profile")
         implied["inputs.kind"] = _implied_inputs(flags, profile)
@@ -88,7 +121,7 @@ def _implied_inputs(flags: Mapping[str, Any], profile: str | None) -> str:
     return "trace" if profile == "trace" else "file"
 
 
-def _implied_profile(flags: Mapping[str, Any]) -> str:
+def _implied_profile(paths: Collection[str]) -> str:
     for path, kind in (
         ("profile.slo", "search"),
         ("profile.name", "plugin"),
@@ -97,7 +130,7 @@ def _implied_profile(flags: Mapping[str, Any]) -> str:
         ("profile.rate_to", "ramp"),
         ("profile.time_scale", "trace"),
     ):
-        if path in flags:
+        if path in paths:
             return kind
     return "sweep"
 
@@ -118,12 +151,24 @@ def _give_a_target(merged: dict[str, Any]) -> None:
 def _give_an_end(merged: dict[str, Any]) -> None:
     """A load that nothing would ever end gets the default duration."""
     limits = merged.setdefault("limits", {})
-    if not isinstance(limits, dict) or limits.get("max_requests") or limits.get("max_seconds"):
+    if not isinstance(limits, dict):
+        return
+    if any(limits.get(name) is not None for name in ("max_requests", "max_seconds")):
         return
     schedule_ends = merged["profile"].get("kind") in ("ramp", "trace", "stages")
     inputs_end = merged["inputs"].get("kind") == "file" and not merged["inputs"].get("repeat")
     if not (schedule_ends or inputs_end):
         limits["max_seconds"] = DEFAULT_STAGE_S
+
+
+def _causes(error: ValidationError) -> Iterator[ErrorDetails]:
+    """The errors that are nobody's consequence: a list is also too short once its item is wrong."""
+    details = error.errors()
+    for detail in details:
+        place = detail["loc"]
+        inside = (one for one in details if one is not detail and one["loc"][: len(place)] == place)
+        if detail["type"] != "too_short" or not any(inside):
+            yield detail
 
 
 def _explain(error: ErrorDetails, parameters: Sequence[click.Parameter]) -> str:
@@ -139,10 +184,28 @@ def _explain(error: ErrorDetails, parameters: Sequence[click.Parameter]) -> str:
     owner = f"{part} {kind}" if kind else "this run"
     if error["type"] == "extra_forbidden":
         takers = ", ".join(_kinds_with_field(part, path.rpartition(".")[2]))
-        return f"{owner} takes no {where}" + (f"; it goes with {part} {takers}" if takers else "")
+        hint = f"; it goes with {part} {takers}" if takers else _meant(path)
+        return f"{owner} takes no {where}{hint}"
     if error["type"] == "missing":
         return f"{owner} needs {where}"
-    return f"{where}: " + error["msg"].removeprefix("Value error, ")
+    if error["type"] == "union_tag_invalid":
+        known = error["ctx"]["expected_tags"].replace("'", "")
+        return f"{where}: there is no {error['ctx']['tag']!r}; there are {known}"
+    return f"{where}: " + _in_plain_words(error["msg"])
+
+
+def _meant(name: str) -> str:
+    from headway.load.spec import RunSpec
+
+    close = difflib.get_close_matches(name, RunSpec.model_fields, n=1)
+    return f"; is {close[0]} meant?" if close else ""
+
+
+def _in_plain_words(message: str) -> str:
+    message = message.removeprefix("Value error, ")
+    for subject in ("Input", "Tuple", "List", "Dictionary", "String"):
+        message = message.replace(f"{subject} should ", "must ")
+    return message
 
 
 def _kinds_with_field(part: str, field: str) -> list[str]:

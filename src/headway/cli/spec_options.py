@@ -9,12 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from headway.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    import yaml
 
 
 class SpecOption(click.Option):
@@ -114,13 +117,23 @@ def read_spec_file(file: Path) -> dict[str, Any]:
 
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read {file}: {error}") from error
+    except OSError as error:
+        raise ConfigError(f"cannot read {file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"cannot read {file}: it is not UTF-8 text") from error
+    except yaml.MarkedYAMLError as error:
+        raise ConfigError(f"{file} is not valid YAML: {_yaml_problem(error)}") from error
     except yaml.YAMLError as error:
         raise ConfigError(f"{file} is not valid YAML: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict):
         raise ConfigError(f"{file} must hold a mapping such as `target: {{url: ...}}`")
     return content
+
+
+def _yaml_problem(error: yaml.MarkedYAMLError) -> str:
+    mark = error.problem_mark or error.context_mark
+    where = "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: "
+    return where + (error.problem or error.context or "it cannot be understood")
 
 
 def flag_for(path: str, parameters: Iterable[click.Parameter]) -> str | None:

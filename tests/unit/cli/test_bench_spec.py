@@ -101,6 +101,11 @@ def test_nothing_that_was_not_given_overrides_the_file(spec_of: Any) -> None:
         (("--header", "nonsense"), "--header: 'nonsense' is not 'Name: value'"),
         (("--data", "x.jsonl", "--input", "5"), "inputs file takes no --input"),
         (("--profile", "trace"), "profile trace needs trace inputs"),
+        (("--rate", "2", "--max-seconds", "0"), "--max-seconds: must be greater than 0"),
+        (("--objective", "ttft<500"), "--objective: 'ttft<500' has no unit"),
+        (("--turns",), "--turns takes the turns of --data FILE"),
+        (("--data", "x.jsonl", "--synthetic-turns", "3"), "--turns sends the file's"),
+        (("--rate", "2", "--warmup", "4s", "--cooldown", "1s", "--max-seconds", "5s"), "nothing"),
     ],
 )
 def test_what_is_impossible_is_told_with_the_flag_and_what_would_be_valid(
@@ -112,8 +117,31 @@ def test_what_is_impossible_is_told_with_the_flag_and_what_would_be_valid(
 
 
 def test_a_misspelt_field_of_the_file_is_named(spec_of: Any) -> None:
-    with pytest.raises(ConfigError, match="takes no targt"):
+    with pytest.raises(ConfigError, match="takes no targt; is target meant"):
         spec_of(from_file={**URL, "targt": {}})
+
+
+def test_an_error_says_only_what_is_wrong_and_not_what_follows_from_it(spec_of: Any) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        spec_of("--rate", "-5")
+    assert str(refusal.value) == "--rate: must be greater than 0"
+
+
+@pytest.mark.parametrize("part", ["profile", "inputs", "backend"])
+def test_a_part_of_the_file_that_is_no_mapping_is_not_replaced_by_the_default(
+    spec_of: Any, part: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"{part} must be a mapping"):
+        spec_of(from_file={**URL, part: "constant"})
+
+
+def test_a_kind_that_there_is_not_is_told_with_those_that_there_are(spec_of: Any) -> None:
+    with pytest.raises(ConfigError, match="profile: there is no 'poison'; there are synchronous"):
+        spec_of(from_file={**URL, "profile": {"kind": "poison"}})
+
+
+def test_a_rate_implies_its_profile_in_a_file_as_it_does_as_a_flag(spec_of: Any) -> None:
+    assert spec_of(from_file={**URL, "profile": {"rate": [5]}}).profile.kind == "poisson"
 
 
 def test_without_a_target_the_error_says_what_to_give(spec_of: Any) -> None:
@@ -138,9 +166,18 @@ def test_a_file_that_ends_needs_no_other_end(spec_of: Any) -> None:
 
 def test_a_broken_yaml_file_is_named(tmp_path: Path) -> None:
     file = tmp_path / "run.yaml"
-    file.write_text("target: [", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"run\.yaml is not valid YAML"):
+    file.write_text("target: {}\n profile: {}\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"run\.yaml is not valid YAML: line 2, column 2: "):
         read_spec_file(file)
+
+
+def test_a_file_that_cannot_be_read_is_told_without_the_words_of_the_system(tmp_path: Path) -> None:
+    binary = tmp_path / "run.yaml"
+    binary.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigError, match=r"cannot read .*run\.yaml: it is not UTF-8 text"):
+        read_spec_file(binary)
+    with pytest.raises(ConfigError, match=r"cannot read .*gone\.yaml: No such file or directory$"):
+        read_spec_file(tmp_path / "gone.yaml")
 
 
 SAID_OTHERWISE = {
