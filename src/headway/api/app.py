@@ -124,6 +124,7 @@ def create_app(parts: Collaborators) -> FastAPI:
         BodyLimit,
         limit_bytes=parts.limits.body_bytes,
         together_bytes=max(parts.limits.bodies_bytes, parts.limits.body_bytes),
+        of_one_bytes=max(parts.limits.bodies_bytes_of_one, parts.limits.body_bytes),
     )
     app.add_middleware(RequestGuard, hosts=parts.hosts)
     app.add_middleware(RequestLog, metrics=parts.metrics, clock=parts.clock)

@@ -39,6 +39,7 @@ class Limits:
     Attributes:
         body_bytes: Largest request body; a larger one is answered 413.
         bodies_bytes: Bodies of all requests at a time; more are answered 503.
+        bodies_bytes_of_one: The same of one user in one workspace; more are answered 429.
         heartbeat_s: A quiet stream sends a comment so often, which keeps proxies from cutting it.
         backup_poll_s: How long a lost doorbell can delay a waiting client.
         tail_bytes: How far back `tail` looks for line ends.
@@ -49,6 +50,7 @@ class Limits:
 
     body_bytes: int = 8 * 1024 * 1024
     bodies_bytes: int = 256 * 1024 * 1024
+    bodies_bytes_of_one: int = 64 * 1024 * 1024
     heartbeat_s: float = 10.0
     backup_poll_s: float = 1.0
     tail_bytes: int = 8 * 1024 * 1024

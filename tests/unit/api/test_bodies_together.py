@@ -33,7 +33,9 @@ class Slow:
             return size
 
         app.add_api_route("/", take, methods=["POST"])
-        app.add_middleware(BodyLimit, limit_bytes=800, together_bytes=TOGETHER_BYTES)
+        app.add_middleware(
+            BodyLimit, limit_bytes=800, together_bytes=TOGETHER_BYTES, of_one_bytes=TOGETHER_BYTES
+        )
         return app
 
 
