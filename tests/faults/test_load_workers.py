@@ -55,19 +55,25 @@ async def until(condition, what):
         await asyncio.sleep(0.01)
 
 
-class Started(Observer):
-    """Knows how far the run is."""
+class Trouble(Observer):
+    """Does something once, as soon as the first stage has completed so many requests.
 
-    def __init__(self):
-        self.completed = 0
-        self.stages = 0
+    From within the run's own callback: whoever polled for it could come too late on a busy machine.
+    """
 
-    def stage_started(self, event):
-        self.stages += 1
-        self.completed = 0
+    def __init__(self, completed, make):
+        self.completed = completed
+        self.make = make
+        self.was_made = False
 
     def progress(self, snapshot):
-        self.completed = snapshot.completed
+        if not self.was_made and snapshot.completed >= self.completed:
+            self.was_made = True
+            self.make()
+
+
+def send_to_worker(place, signal_number):
+    return lambda: workers_of(os.getpid())[place].send_signal(signal_number)
 
 
 async def execute(run):
@@ -88,7 +94,6 @@ def of_type(events, kind):
 
 async def test_a_killed_worker_costs_its_requests_and_nothing_else(tmp_path):
     """Issue 2, must show 6; trap 34: 50 conversations of 5 turns, one of two workers killed -9."""
-    watched = Started()
     run = Run(
         spec(
             {"kind": "concurrent", "streams": [20]},
@@ -97,12 +102,9 @@ async def test_a_killed_worker_costs_its_requests_and_nothing_else(tmp_path):
             workers=2,
         ),
         tmp_path,
-        watched,
+        Trouble(20, send_to_worker(0, signal.SIGKILL)),
     )
-    running = asyncio.create_task(execute(run))
-    await until(lambda: watched.completed >= 20, "the first turns")
-    workers_of(os.getpid())[0].send_signal(signal.SIGKILL)
-    result = await running
+    result = await execute(run)
     records, events = contents(tmp_path)
     assert len(records) == 250
     lost = [record for record in records if record.status == "errored"]
@@ -134,7 +136,6 @@ def random_graphs(path, number):
 async def test_a_killed_worker_leaves_no_turn_of_a_graph_without_its_record(tmp_path):
     """L6, trap 34: siblings in flight, turns that were ready, and turns that waited for these."""
     turns = random_graphs(tmp_path / "graphs.jsonl", 60)
-    watched = Started()
     run = Run(
         spec(
             {"kind": "concurrent", "streams": [12]},
@@ -142,12 +143,9 @@ async def test_a_killed_worker_leaves_no_turn_of_a_graph_without_its_record(tmp_
             workers=2,
         ),
         tmp_path / "run",
-        watched,
+        Trouble(20, send_to_worker(0, signal.SIGKILL)),
     )
-    running = asyncio.create_task(execute(run))
-    await until(lambda: watched.completed >= 20, "the first turns")
-    workers_of(os.getpid())[0].send_signal(signal.SIGKILL)
-    result = await running
+    result = await execute(run)
     records, events = contents(tmp_path / "run")
     assert Counter(record.index for record in records) == turns
     lost = [record for record in records if record.status == "errored"]
@@ -158,16 +156,12 @@ async def test_a_killed_worker_leaves_no_turn_of_a_graph_without_its_record(tmp_
 
 
 async def test_the_last_worker_killed_ends_the_stage_and_the_next_one_starts_afresh(tmp_path):
-    watched = Started()
     run = Run(
-        spec({"kind": "concurrent", "streams": [4, 3]}, limits={"max_seconds": 1.0}, workers=1),
+        spec({"kind": "concurrent", "streams": [4, 3]}, limits={"max_seconds": 5.0}, workers=1),
         tmp_path,
-        watched,
+        Trouble(4, send_to_worker(0, signal.SIGKILL)),
     )
-    running = asyncio.create_task(execute(run))
-    await until(lambda: watched.completed >= 4, "the first requests")
-    workers_of(os.getpid())[0].send_signal(signal.SIGKILL)
-    result = await running
+    result = await execute(run)
     first, second = result.stages
     assert first.reason == "worker_lost"
     assert second.reason == "max_seconds"
@@ -178,16 +172,12 @@ async def test_the_last_worker_killed_ends_the_stage_and_the_next_one_starts_afr
 
 async def test_an_open_loop_keeps_its_schedule_when_a_worker_dies(tmp_path):
     """What was not due yet is sent by the others, at its own time: never skipped."""
-    watched = Started()
     run = Run(
         spec({"kind": "constant", "rate": [200]}, limits={"max_requests": 400}, workers=2),
         tmp_path,
-        watched,
+        Trouble(100, send_to_worker(1, signal.SIGKILL)),
     )
-    running = asyncio.create_task(execute(run))
-    await until(lambda: watched.completed >= 100, "the first half second")
-    workers_of(os.getpid())[1].send_signal(signal.SIGKILL)
-    result = await running
+    result = await execute(run)
     records, _ = contents(tmp_path)
     assert sorted(record.index for record in records) == list(range(400))
     assert all(record.due_ns == record.index * 5_000_000 for record in records)
@@ -197,17 +187,13 @@ async def test_an_open_loop_keeps_its_schedule_when_a_worker_dies(tmp_path):
 
 
 async def test_a_stopped_worker_is_noticed_by_its_silence(tmp_path):
-    watched = Started()
     run = Run(
         spec({"kind": "concurrent", "streams": [4]}, limits={"max_requests": 400}, workers=2),
         tmp_path,
-        watched,
+        Trouble(10, send_to_worker(0, signal.SIGSTOP)),
         deadlines=Deadlines(silence_s=2.0),
     )
-    running = asyncio.create_task(execute(run))
-    await until(lambda: watched.completed >= 10, "the first requests")
-    workers_of(os.getpid())[0].send_signal(signal.SIGSTOP)
-    await running
+    await execute(run)
     records, events = contents(tmp_path)
     assert len(records) == 400
     (died,) = of_type(events, WorkerDied)
@@ -264,7 +250,6 @@ async def test_partial_answers_are_kept_when_a_request_is_cut_off(tmp_path, sim)
 
 async def test_a_server_killed_in_the_middle_makes_errors_and_the_run_goes_on(tmp_path, sim):
     server = sim(ttft=0.01, itl=0)
-    watched = Started()
     run = Run(
         spec(
             {"kind": "constant", "rate": [50]},
@@ -273,12 +258,9 @@ async def test_a_server_killed_in_the_middle_makes_errors_and_the_run_goes_on(tm
             limits={"max_seconds": 2.0, "grace_s": 1.0},
         ),
         tmp_path,
-        watched,
+        Trouble(10, server.process.kill),
     )
-    running = asyncio.create_task(execute(run))
-    await until(lambda: watched.completed >= 10, "the first answers")
-    server.process.kill()
-    result = await running
+    result = await execute(run)
     records, _ = contents(tmp_path)
     assert len(records) == 100
     assert result.stages[0].completed >= 10
