@@ -43,6 +43,13 @@ def sleep(job: JobContext, seconds: float = 60.0) -> int:
     return os.getpid()
 
 
+@operation(lane="long", grace_s=5.0)
+def train(job: JobContext, seconds: float = 60.0) -> None:
+    """Report a number, then take its time."""
+    job.progress(0.5, "epoch 1", loss=0.25)
+    time.sleep(seconds)
+
+
 @operation(lane="short")
 def fail(job: JobContext, message: str = "no luck") -> None:
     raise ValueError(message)

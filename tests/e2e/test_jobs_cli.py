@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from headway.cli.exit_codes import ExitCode
+from headway.client import LogChunk
 
 
 def submit(server: Any, *arguments: str) -> str:
@@ -32,6 +33,33 @@ def test_json_output_is_one_document_beside_the_jobs_words(server: Any) -> None:
     done = server.headway("submit", "talk", "lines:=2", "--wait", "--output", "json")
     assert json.loads(done.stdout)["state"] == "SUCCEEDED"
     assert "line 1" in done.stderr
+
+
+@pytest.mark.parametrize("command", [("submit", "--json", "echo"), ("submit", "echo", "--json")])
+def test_json_is_short_for_output_json(server: Any, command: tuple[str, ...]) -> None:
+    assert json.loads(server.headway(*command).stdout)["operation"] == "echo"
+
+
+def test_the_operations_of_a_server_are_listed_with_the_fields_of_their_input(server: Any) -> None:
+    listed = server.headway("operations").stdout.splitlines()
+    talk = next(line for line in listed if line.startswith("talk "))
+    assert "lines" in talk
+    assert "pause_s" in talk
+    names = [each["name"] for each in json.loads(server.headway("operations", "--json").stdout)]
+    assert "talk" in names
+
+
+def test_a_list_shows_how_far_a_job_is_and_leaves_its_numbers_to_show(server: Any) -> None:
+    job_id = submit(server, "train")
+    with server.client() as client:
+        states = (said for said in client.follow(job_id) if not isinstance(said, LogChunk))
+        next(job for job in states if job.progress is not None)
+    listed = server.headway("jobs", "list", "--operation", "train").stdout
+    shown = server.headway("jobs", "show", job_id).stdout
+    server.headway("jobs", "cancel", job_id)
+    assert "running 50% epoch 1" in listed
+    assert "loss=0.25" not in listed
+    assert "loss=0.25" in shown
 
 
 def test_input_from_a_file_with_fields_over_it(server: Any, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import click
 
 from headway.cli.ab_rounds import Label, PlannedRun, Rounds
 from headway.cli.bench_options import bench_options
+from headway.cli.bench_outcome import BenchOutput
 from headway.cli.compare import outcome_code, print_outcome
 from headway.cli.comparison_options import comparison_options, options_from
 from headway.cli.exit_codes import ExitCode
@@ -50,7 +51,7 @@ class _AbCommand(SectionedCommand):
 
 def _is_for_one_run(parameter: click.Parameter) -> bool:
     section = parameter.section if isinstance(parameter, SpecOption) else ""
-    return section == "Server" or parameter.name in ("run_dir", "resume")
+    return section == "Server" or parameter.name in ("run_dir", "resume", "json_")
 
 
 @click.command(
@@ -67,6 +68,8 @@ def _is_for_one_run(parameter: click.Parameter) -> bool:
     "--out", metavar="DIR", cls=SpecOption, section="Output",
     help="Where runs and comparison.json are kept. Default: runs/ab-<time>-<id>.",
 )  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, cls=SpecOption, section="Output",
+              help="Print comparison.json to stdout.")  # fmt: skip
 @comparison_options
 @bench_options
 @click.pass_context
@@ -76,6 +79,7 @@ def ab_command(
     source: Sequence[str],
     rounds: int,
     out: str | None,
+    as_json: bool,
     confidence: str,
     min_change: str,
     metrics: Sequence[str],
@@ -95,7 +99,7 @@ def ab_command(
     specs = _specs(ctx, source)
     directory = Path(out or _default_directory())
     done = asyncio.run(Rounds(specs, directory, _teller(rounds, bench["quiet"])).execute(rounds))
-    return _conclude(done, rounds, directory, options, as_json=bench["json_"])
+    return _conclude(done, rounds, directory, options, BenchOutput(as_json, bench["quiet"]))
 
 
 def _specs(ctx: click.Context, source: Sequence[str]) -> dict[Label, RunSpec]:
@@ -145,8 +149,7 @@ def _conclude(
     rounds: int,
     directory: Path,
     options: CompareOptions,
-    *,
-    as_json: bool,
+    output: BenchOutput,
 ) -> ExitCode:
     from headway.compare.model import comparison_json
     from headway.compare.rounds import MIN_PAIRS, compare_rounds
@@ -157,8 +160,9 @@ def _conclude(
         return ExitCode.INTERRUPTED
     outcome = compare_rounds(done, options)
     (directory / "comparison.json").write_bytes(comparison_json(outcome))
-    print_outcome(outcome, as_json=as_json)
-    if not as_json:
+    if output.as_json or not output.quiet:
+        print_outcome(outcome, as_json=output.as_json)
+    if not (output.as_json or output.quiet):
         click.echo(f"Comparison: {directory / 'comparison.json'}")
     return outcome_code(outcome) if len(done) == rounds else ExitCode.INTERRUPTED
 

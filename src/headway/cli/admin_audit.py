@@ -6,8 +6,7 @@ import click
 
 from headway.cli.output import (
     connect,
-    print_json,
-    print_table,
+    print_rows,
     printable,
     server_options,
     speaks_to_server,
@@ -35,12 +34,11 @@ def audit_command(
     ask = admin.audit(before=before, limit=limit, workspace=workspace, action=action)
     with connect(server) as client:
         page = client.perform(ask)
-    if output == "json":
-        print_json(page)
-        return
-    print_table(
+    print_rows(
+        page,
+        output,
         ("NUMBER", "AT", "WHO", "ACTION", "SUBJECT", "WORKSPACE", "TIMES", "FROM", "DETAIL"),
-        [
+        (
             (
                 str(line.number),
                 printable(line.at),
@@ -53,7 +51,7 @@ def audit_command(
                 printable(" ".join(f"{name}={value}" for name, value in line.detail.items())),
             )
             for line in page.lines
-        ],
+        ),
     )
-    if page.next_before is not None:
+    if output == "text" and page.next_before is not None:
         click.echo(f"More: headway admin audit --before {page.next_before}", err=True)

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     "--recover", is_flag=True, help="Make a token although there are administrators already."
 )
 def bootstrap_command(state_dir: Path | None, user: str, recover: bool) -> None:
-    """Make the first administrator and print its access token, this once.
+    """Make the first administrator and print its token.
 
-    From then on the server lets nobody in without a token. It may run or be stopped. Whoever can
-    write the state directory can do this: it is the way back in when all tokens are lost, with
-    --recover.
+    The token is shown this once. From then on the server lets nobody in without a token. It may run
+    or be stopped. Whoever can write the state directory can do this: it is the way back in when all
+    tokens are lost, with --recover.
     """
     from headway.api.serve_settings import default_state_dir
     from headway.core.statedir import StateDir

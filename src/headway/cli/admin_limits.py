@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from headway.cli.output import (
     connect,
+    print_answer,
     print_json,
+    print_rows,
     print_table,
     printable,
     server_options,
     speaks_to_server,
 )
 
+if TYPE_CHECKING:
+    from headway.client.limit_models import Limit
+
 _EVERY = "*"
 
 
 @click.group("limits")
 def limits_group() -> None:
-    """Set what workspaces and users may run and have waiting, and locks."""
+    """Set how much workspaces and users may run, and locks."""
 
 
 @limits_group.command("show")
@@ -71,26 +78,26 @@ def set_command(
     server: str | None,
     output: str,
 ) -> None:
-    """Set the limits of WORKSPACE (* for each), in the place of those it had.
+    """Set the limits of WORKSPACE (* for each).
 
-    An option that is left out sets no limit of that kind; without any, the limits are removed and
-    the more general ones hold.
+    They take the place of those it had. An option that is left out sets no limit of that kind;
+    without any, the limits are removed and the more general ones hold.
     """
     from headway.client.limit_models import LimitRequest
 
     request = LimitRequest(max_running=max_running, max_queued=max_queued, weight=weight)
     with connect(server) as client:
         limit = client.limits.set(workspace, user, request)
-    if output == "json":
-        print_json(limit)
-        return
+    print_answer(limit, output, _sentence(workspace, user, limit))
+
+
+def _sentence(workspace: str, user: str | None, limit: Limit) -> str:
     whose = "each workspace" if workspace == _EVERY else f"workspace {printable(workspace)}"
     if user is not None:
         whose = f"{'each user' if user == _EVERY else printable(user)} in {whose}"
     if limit.max_running is limit.max_queued is limit.weight is None:
-        click.echo(f"{whose}: the limits are removed")
-        return
-    click.echo(
+        return f"The limits of {whose} are removed."
+    return (
         f"{whose}: running {_number(limit.max_running)}, waiting {_number(limit.max_queued)},"
         f" weight {_number(limit.weight)}"
     )
@@ -103,30 +110,41 @@ def locks_command(server: str | None, output: str) -> None:
     """Show the locks: what shares one, and how many jobs may hold it."""
     with connect(server) as client:
         locks = client.limits.locks()
-    if output == "json":
-        print_json(locks)
-        return
-    print_table(
+    print_rows(
+        locks,
+        output,
         ("LOCK", "PLACES", "MEMBERS"),
-        [
+        (
             (printable(each.name), str(each.max_running), printable(", ".join(each.members)))
             for each in locks
-        ],
+        ),
     )
 
 
 @limits_group.command("lock")
 @click.argument("name", metavar="NAME")
-@click.option("--places", type=click.IntRange(min=1), default=1, show_default=True)
-@click.option("--member", "members", multiple=True, metavar="KEY", help="Repeatable.")
+@click.option(
+    "--places",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="How many jobs may hold it at a time.",
+)
+@click.option(
+    "--member", "members", multiple=True, metavar="KEY",
+    help="A concurrency key that shares it; repeatable.",
+)  # fmt: skip
 @server_options
 @speaks_to_server
 def lock_command(
     name: str, places: int, members: tuple[str, ...], server: str | None, output: str
 ) -> None:
-    """Let jobs of all the concurrency keys KEY share the PLACES of the lock NAME.
+    """Let jobs of several concurrency keys share a lock.
 
-    Without members NAME is a concurrency key itself, or the lock group of a target.
+    Jobs of all the keys KEY share the PLACES of the lock NAME. Without members NAME is a
+    concurrency key itself. `headway jobs show ID` says a job's key; that of a load test is
+    `target http://HOST:PORT`, or `target GROUP` where the target is registered, with its lock
+    group.
     """
     from headway.client.limit_models import LockRequest
 
@@ -134,10 +152,7 @@ def lock_command(
         lock = client.limits.set_lock(
             LockRequest(name=name, max_running=places, members=list(members))
         )
-    if output == "json":
-        print_json(lock)
-    else:
-        click.echo(f"{printable(lock.name)}: {lock.max_running} at a time")
+    print_answer(lock, output, f"{printable(lock.name)}: {lock.max_running} at a time")
 
 
 @limits_group.command("unlock")
@@ -145,11 +160,10 @@ def lock_command(
 @server_options
 @speaks_to_server
 def unlock_command(name: str, server: str | None, output: str) -> None:
-    """Remove the lock NAME: each of its keys is a lock of its own again."""
+    """Remove the lock NAME. Each of its keys is a lock of its own again."""
     with connect(server) as client:
         client.limits.remove_lock(name)
-    if output != "json":
-        click.echo(f"{printable(name)} is removed")
+    print_answer({"removed": name}, output, f"{printable(name)} is removed.")
 
 
 def _number(value: float | None) -> str:

@@ -8,8 +8,8 @@ import click
 
 from headway.cli.output import (
     connect,
-    print_json,
-    print_table,
+    print_answer,
+    print_rows,
     printable,
     server_options,
     speaks_to_server,
@@ -32,16 +32,15 @@ def list_users(server: str | None, output: str) -> None:
 
     with connect(server) as client:
         found = client.perform(admin.users()).users
-    if output == "json":
-        print_json(found)
-        return
-    print_table(
+    print_rows(
+        found,
+        output,
         ("NAME", "ADMINISTRATOR", "CREATED", "BY"),
-        [
+        (
             (each.name, "yes" if each.administrator else "", printable(each.created_at),
              each.created_by)
             for each in found
-        ],
+        ),
     )  # fmt: skip
 
 
@@ -51,12 +50,12 @@ def list_users(server: str | None, output: str) -> None:
 @server_options
 @speaks_to_server
 def add_user(name: str, administrator: bool, server: str | None, output: str) -> None:
-    """Make an account; it is in no workspace and has no token yet."""
+    """Make an account. It is in no workspace and has no token yet."""
     from headway.client import admin
 
     with connect(server) as client:
         added = client.perform(admin.add_user(name, administrator=administrator))
-    _said(added, output, f"{added.name} has an account.")
+    print_answer(added, output, f"{added.name} has an account.")
 
 
 @users_group.command("administrator")
@@ -71,7 +70,7 @@ def set_administrator(name: str, answer: str, server: str | None, output: str) -
     with connect(server) as client:
         changed = client.perform(admin.set_administrator(name, answer == "yes"))
     words = "is an administrator" if changed.administrator else "is no administrator"
-    _said(changed, output, f"{changed.name} {words} now.")
+    print_answer(changed, output, f"{changed.name} {words} now.")
 
 
 @users_group.command("remove")
@@ -79,12 +78,12 @@ def set_administrator(name: str, answer: str, server: str | None, output: str) -
 @server_options
 @speaks_to_server
 def remove_user(name: str, server: str | None, output: str) -> None:
-    """Remove an account: its tokens are revoked, its waiting jobs will fail."""
+    """Remove an account. Its tokens are revoked, its waiting jobs will fail."""
     from headway.client import admin
 
     with connect(server) as client:
         client.perform(admin.remove_user(name))
-    _said({"removed": name}, output, f"{name} has no account any more.")
+    print_answer({"removed": name}, output, f"{name} has no account any more.")
 
 
 @click.group("workspaces")
@@ -101,12 +100,11 @@ def list_workspaces(server: str | None, output: str) -> None:
 
     with connect(server) as client:
         found = client.perform(admin.workspaces()).workspaces
-    if output == "json":
-        print_json(found)
-        return
-    print_table(
+    print_rows(
+        found,
+        output,
         ("NAME", "CREATED", "BY"),
-        [(each.name, printable(each.created_at), each.created_by) for each in found],
+        ((each.name, printable(each.created_at), each.created_by) for each in found),
     )
 
 
@@ -120,7 +118,7 @@ def add_workspace(name: str, server: str | None, output: str) -> None:
 
     with connect(server) as client:
         added = client.perform(admin.add_workspace(name))
-    _said(added, output, f"There is a workspace {added.name}.")
+    print_answer(added, output, f"There is a workspace {added.name}.")
 
 
 @workspaces_group.command("remove")
@@ -128,12 +126,12 @@ def add_workspace(name: str, server: str | None, output: str) -> None:
 @server_options
 @speaks_to_server
 def remove_workspace(name: str, server: str | None, output: str) -> None:
-    """Delete a workspace: nobody sees its jobs any more, and those that wait will fail."""
+    """Delete a workspace. Nobody sees its jobs any more, and those that wait will fail."""
     from headway.client import admin
 
     with connect(server) as client:
         client.perform(admin.remove_workspace(name))
-    _said({"removed": name}, output, f"The workspace {name} is deleted.")
+    print_answer({"removed": name}, output, f"The workspace {name} is deleted.")
 
 
 @click.group("members")
@@ -151,10 +149,7 @@ def list_members(workspace: str, server: str | None, output: str) -> None:
 
     with connect(server) as client:
         found = client.perform(admin.members(workspace)).members
-    if output == "json":
-        print_json(found)
-        return
-    print_table(("USER", "ROLE"), [(each.user, each.role) for each in found])
+    print_rows(found, output, ("USER", "ROLE"), ((each.user, each.role) for each in found))
 
 
 @members_group.command("set")
@@ -164,12 +159,12 @@ def list_members(workspace: str, server: str | None, output: str) -> None:
 @server_options
 @speaks_to_server
 def set_member(workspace: str, user: str, role: Any, server: str | None, output: str) -> None:
-    """Let USER into WORKSPACE as ROLE, or give another role to who is in it."""
+    """Let USER into WORKSPACE as ROLE, or change the role there."""
     from headway.client import admin
 
     with connect(server) as client:
         member = client.perform(admin.set_member(workspace, user, role))
-    _said(member, output, f"{member.user} is {member.role} in {member.workspace}.")
+    print_answer(member, output, f"{member.user} is {member.role} in {member.workspace}.")
 
 
 @members_group.command("remove")
@@ -178,16 +173,9 @@ def set_member(workspace: str, user: str, role: Any, server: str | None, output:
 @server_options
 @speaks_to_server
 def remove_member(workspace: str, user: str, server: str | None, output: str) -> None:
-    """Remove USER from WORKSPACE: its streams end, its waiting jobs will fail."""
+    """Remove USER from WORKSPACE. Its streams end, its waiting jobs will fail."""
     from headway.client import admin
 
     with connect(server) as client:
         client.perform(admin.remove_member(workspace, user))
-    _said({"removed": user}, output, f"{user} is not in {workspace} any more.")
-
-
-def _said(value: Any, output: str, sentence: str) -> None:
-    if output == "json":
-        print_json(value)
-    else:
-        click.echo(sentence)
+    print_answer({"removed": user}, output, f"{user} is not in {workspace} any more.")

@@ -8,8 +8,8 @@ import click
 
 from headway.cli.output import (
     connect,
-    print_json,
-    print_table,
+    print_answer,
+    print_rows,
     printable,
     server_options,
     speaks_to_server,
@@ -36,10 +36,7 @@ def set_command(name: str, server: str | None, output: str) -> None:
     value = _value(name)
     with connect(server) as client:
         secret = client.provisions.set_secret(name, value)
-    if output == "json":
-        print_json(secret)
-    else:
-        click.echo(f"{printable(secret.name)} is set")
+    print_answer(secret, output, f"{printable(secret.name)} is set.")
 
 
 @secrets_group.command("list")
@@ -49,10 +46,9 @@ def list_command(server: str | None, output: str) -> None:
     """List the secrets: names, who set them, and when."""
     with connect(server) as client:
         secrets = client.provisions.secrets()
-    if output == "json":
-        print_json(secrets)
-        return
-    print_table(
+    print_rows(
+        secrets,
+        output,
         ("NAME", "SET", "BY"),
         (
             (printable(each.name), printable(each.changed_at), printable(each.changed_by))
@@ -61,29 +57,28 @@ def list_command(server: str | None, output: str) -> None:
     )
 
 
-@secrets_group.command("rm")
+@secrets_group.command("remove")
 @click.argument("name", metavar="NAME")
 @server_options
 @speaks_to_server
 def remove_command(name: str, server: str | None, output: str) -> None:
-    """Remove a secret; jobs that name it fail when their turn comes."""
+    """Remove a secret. Jobs that name it fail when their turn comes."""
     with connect(server) as client:
         client.provisions.remove_secret(name)
-    if output == "text":
-        click.echo(f"{printable(name)} is removed")
+    print_answer({"removed": name}, output, f"{printable(name)} is removed.")
 
 
 @secrets_group.command("rotate")
 @server_options
 @speaks_to_server
 def rotate_command(server: str | None, output: str) -> None:
-    """Seal the secrets of all workspaces with a new key (administrators)."""
+    """Seal all secrets with a new key.
+
+    Of all workspaces; for administrators.
+    """
     with connect(server) as client:
         count = client.provisions.rotate()
-    if output == "json":
-        print_json({"resealed": count})
-    else:
-        click.echo(f"{count} secrets are sealed with a new key")
+    print_answer({"resealed": count}, output, f"Secrets sealed with a new key: {count}.")
 
 
 def _value(name: str) -> str:

@@ -6,8 +6,8 @@ import click
 
 from headway.cli.output import (
     connect,
-    print_json,
-    print_table,
+    print_answer,
+    print_rows,
     printable,
     server_options,
     speaks_to_server,
@@ -17,7 +17,10 @@ from headway.core.errors import ConfigError
 
 @click.group("targets")
 def targets_group() -> None:
-    """Register what may be measured on a shared server (administrators)."""
+    """Register what may be measured on a shared server.
+
+    Administrators do; everybody may list.
+    """
 
 
 @targets_group.command("set")
@@ -77,24 +80,24 @@ def set_command(
         raise ConfigError(f"{where}: {first['msg']}") from None
     with connect(server) as client:
         target = client.provisions.set_target(name, request)
-    if output == "json":
-        print_json(target)
-    else:
-        click.echo(f"{printable(target.name)} is registered: {target.url} ({target.reach})")
+    where = f"{printable(target.url)} ({target.reach})"
+    print_answer(target, output, f"{printable(target.name)} is registered: {where}")
 
 
 @targets_group.command("list")
 @server_options
 @speaks_to_server
 def list_command(server: str | None, output: str) -> None:
-    """List the registered targets of your workspace; all, for an administrator."""
+    """List the registered targets of your workspace.
+
+    For an administrator: all.
+    """
     with connect(server) as client:
         targets = client.provisions.targets()
-    if output == "json":
-        print_json(targets)
-        return
     headings = ("NAME", "URL", "REACH", "MAX RATE", "MAX STREAMS", "LOCK GROUP", "WORKSPACES")
-    print_table(
+    print_rows(
+        targets,
+        output,
         headings,
         (
             (
@@ -111,13 +114,12 @@ def list_command(server: str | None, output: str) -> None:
     )
 
 
-@targets_group.command("rm")
+@targets_group.command("remove")
 @click.argument("name", metavar="NAME")
 @server_options
 @speaks_to_server
 def remove_command(name: str, server: str | None, output: str) -> None:
-    """Remove a target; jobs that wait for it fail when their turn comes."""
+    """Remove a target. Jobs that wait for it fail when their turn comes."""
     with connect(server) as client:
         client.provisions.remove_target(name)
-    if output == "text":
-        click.echo(f"{printable(name)} is removed")
+    print_answer({"removed": name}, output, f"{printable(name)} is removed.")

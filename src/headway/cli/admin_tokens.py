@@ -8,8 +8,9 @@ import click
 
 from headway.cli.output import (
     connect,
+    print_answer,
     print_json,
-    print_table,
+    print_rows,
     printable,
     server_options,
     speaks_to_server,
@@ -26,9 +27,10 @@ _life = click.option(
 
 @click.group("tokens")
 def tokens_group() -> None:
-    """Access tokens: your own, others' for administrators, and a workspace's for its pipelines.
+    """Issue, list and revoke access tokens.
 
-    A token is printed once, on standard output, and stored as a hash only.
+    Your own, others' for administrators, and a workspace's for its pipelines. A token is printed
+    once, on standard output, and stored as a hash only.
     """
 
 
@@ -44,12 +46,11 @@ def list_tokens(everybody: bool, service: str | None, server: str | None, output
     ask = admin.service_tokens(service) if service else admin.tokens(everybody=everybody)
     with connect(server) as client:
         found = client.perform(ask).tokens
-    if output == "json":
-        print_json(found)
-        return
-    print_table(
+    print_rows(
+        found,
+        output,
         ("ID", "KIND", "LABEL", "OF", "EXPIRES", "LAST USED", "REVOKED"),
-        [
+        (
             (
                 each.id,
                 each.kind,
@@ -60,7 +61,7 @@ def list_tokens(everybody: bool, service: str | None, server: str | None, output
                 printable(each.revoked_at or ""),
             )
             for each in found
-        ],
+        ),
     )
 
 
@@ -108,7 +109,10 @@ def issue_token(
 def issue_service_token(
     workspace: str, label: str, role: Any, days: float | None, server: str | None, output: str
 ) -> None:
-    """Make a token of WORKSPACE for a pipeline, which acts as service:LABEL."""
+    """Make a token of WORKSPACE for a pipeline.
+
+    It acts as service:LABEL.
+    """
     from headway.client import admin
     from headway.client.account_models import NewServiceToken
 
@@ -123,16 +127,16 @@ def issue_service_token(
 @server_options
 @speaks_to_server
 def revoke_token(token_id: str, service: str | None, server: str | None, output: str) -> None:
-    """Revoke a token at once, by its ID: the twelve characters behind hw_."""
+    """Revoke a token at once.
+
+    Its ID are the twelve characters behind hw_.
+    """
     from headway.client import admin
 
     ask = admin.revoke_service_token(service, token_id) if service else admin.revoke_token(token_id)
     with connect(server) as client:
         client.perform(ask)
-    if output == "json":
-        print_json({"revoked": token_id})
-    else:
-        click.echo(f"{token_id} is revoked.")
+    print_answer({"revoked": token_id}, output, f"{token_id} is revoked.")
 
 
 def _print(issued: IssuedToken, output: str) -> None:

@@ -9,13 +9,25 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headway.cli.spec_options import SectionedCommand
 from headway.core.errors import ConfigError, DiskError
 
 if TYPE_CHECKING:
     from headway.records.run_dir import RunDirectory
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+_EXAMPLES = """
+headway export runs/a --format csv > requests.csv
+headway export runs/a --format parquet
+headway export runs/a --format llmd --output reports/
+"""
+
+
+@click.command(
+    cls=SectionedCommand,
+    examples=_EXAMPLES,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option(
     "--format",
@@ -31,14 +43,7 @@ if TYPE_CHECKING:
     help="File (llmd: directory) to write. Default: standard output; parquet: in RUN.",
 )
 def export_command(run: Path, format_: str, output: Path | None) -> None:
-    r"""Write the run in directory RUN in another format.
-
-    \b
-    Examples:
-      headway export runs/a --format csv > requests.csv
-      headway export runs/a --format parquet
-      headway export runs/a --format llmd --output reports/
-    """
+    """Write the run in directory RUN in another format."""
     from headway.records.run_dir import RunDirectory
 
     directory = RunDirectory(run)

@@ -12,9 +12,11 @@ from headway.cli.completion import complete_job, complete_operation
 from headway.cli.output import (
     connect,
     exit_with,
+    numbers_of,
+    print_answer,
     print_fields,
     print_json,
-    print_table,
+    print_rows,
     printable,
     server_options,
     speaks_to_server,
@@ -71,17 +73,16 @@ def list_command(
             limit=limit,
             cursor=cursor,
         )
-    if output == "json":
-        print_json(page)
-        return
-    print_table(
+    print_rows(
+        page,
+        output,
         ("ID", "OPERATION", "CREATED", "ATTEMPT", "STATUS"),
-        [
+        (
             (job.id, job.operation, printable(job.created_at), str(job.attempt), status_of(job))
             for job in page.jobs
-        ],
+        ),
     )
-    if page.next_cursor is not None:
+    if output == "text" and page.next_cursor is not None:
         click.echo(f"More: --cursor {page.next_cursor}", err=True)
 
 
@@ -147,12 +148,8 @@ def cancel_command(job_id: str, server: str | None, output: str) -> None:
     """End the job, with all its processes. One that has ended stays as it is."""
     with connect(server) as client:
         job = client.cancel(job_id)
-    if output == "json":
-        print_json(job)
-    elif job.is_ended:
-        click.echo(f"Job {job.id} is {status_of(job)}.")
-    else:
-        click.echo(f"Job {job.id} was asked to stop.")
+    is_now = f"is {status_of(job)}" if job.is_ended else "was asked to stop"
+    print_answer(job, output, f"Job {job.id} {is_now}.")
 
 
 @jobs_group.command("retry")
@@ -163,10 +160,7 @@ def retry_command(job_id: str, server: str | None, output: str) -> None:
     """Do an ended job's work again, as a new job."""
     with connect(server) as client:
         job = client.retry(job_id)
-    if output == "json":
-        print_json(job)
-    else:
-        click.echo(job.id)
+    print_answer(job, output, job.id)
 
 
 @jobs_group.command("result")
@@ -194,12 +188,11 @@ def events_command(job_id: str, server: str | None, output: str) -> None:
     """Print what happened to the job."""
     with connect(server) as client:
         events = client.events(job_id)
-    if output == "json":
-        print_json(events)
-        return
-    print_table(
+    print_rows(
+        events,
+        output,
         ("#", "AT", "ATTEMPT", "EVENT", "DETAIL"),
-        [
+        (
             (
                 str(event.number),
                 printable(event.at),
@@ -208,7 +201,7 @@ def events_command(job_id: str, server: str | None, output: str) -> None:
                 printable(event.detail) if event.detail else "",
             )
             for event in events
-        ],
+        ),
     )
 
 
@@ -248,15 +241,14 @@ def artifacts_command(
                 to.write_bytes(content)
             return
         artifacts = client.artifacts(job_id)
-    if output == "json":
-        print_json(artifacts)
-        return
-    print_table(
+    print_rows(
+        artifacts,
+        output,
         ("NAME", "BYTES", "TYPE", "ATTEMPT"),
-        [
+        (
             (each.name, str(each.size_bytes), printable(each.media_type), str(each.attempt))
             for each in artifacts
-        ],
+        ),
     )
 
 
@@ -269,6 +261,7 @@ def _print_job(job: Job, output: str) -> None:
             ("id", job.id),
             ("operation", job.operation),
             ("status", status_of(job)),
+            ("numbers", numbers_of(job)),
             ("waits for", job.wait_detail),
             ("lane", job.lane),
             ("attempt", job.attempt or None),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import sys
 from dataclasses import dataclass
@@ -37,6 +38,9 @@ _SUBCOMMANDS = {
     "chaos": _Subcommand("headway.cli.chaos:chaos_command", "Hurt a job server; see nothing lost."),
     "submit": _Subcommand("headway.cli.submit:submit_command", "Submit a job."),
     "dashboard": _Subcommand("headway.cli.dashboard:dashboard_command", "Open the dashboard."),
+    "operations": _Subcommand(
+        "headway.cli.operations:operations_command", "List what a server can be asked to do."
+    ),
     "jobs": _Subcommand("headway.cli.jobs:jobs_group", "List, watch, cancel and retry jobs."),
     "secrets": _Subcommand("headway.cli.admin_secrets:secrets_group", "Keep keys with a server."),
     "targets": _Subcommand(
@@ -63,6 +67,15 @@ class LazyGroup(click.Group):
         command = getattr(importlib.import_module(module), attribute)
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        close = difflib.get_close_matches(name, _SUBCOMMANDS, n=1)
+        if name not in _SUBCOMMANDS and close and not ctx.resilient_parsing:
+            ctx.fail(f"No such command '{name}'. Did you mean '{close[0]}'?")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -101,6 +114,12 @@ def main() -> None:
         # The reader of our output went away (`headway ... | head`): nobody is left to tell.
         sys.stderr.close()
         sys.exit(ExitCode.OK)
+    except OSError as error:
+        # A directory that cannot be made, a file that is none: the machine's fault, not a bug's.
+        if error.filename is None:
+            raise
+        click.echo(f"Error: {error.filename}: {error.strerror}", err=True)
+        sys.exit(ExitCode.ERROR)
     sys.exit(code if isinstance(code, int) else ExitCode.OK)
 
 

@@ -24,6 +24,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _CACERT = "headway.cacert"
 _WORKSPACE = "headway.workspace"
+_JSON = "headway.json"
 _EXIT_CODE_OF_STATE = {
     JobState.SUCCEEDED: ExitCode.OK,
     JobState.FAILED: ExitCode.JOB_FAILED,
@@ -32,7 +33,7 @@ _EXIT_CODE_OF_STATE = {
 
 
 def server_options(command: F) -> F:
-    """Adds `--server`, `--workspace`, `--cacert` and `--output` to a command."""
+    """Adds `--server`, `--workspace`, `--cacert`, `--output` and `--json` to a command."""
     for option in (
         click.option(
             "--workspace",
@@ -55,8 +56,16 @@ def server_options(command: F) -> F:
 
 
 def answer_options(command: F) -> F:
-    """Adds `--cacert` and `--output` to a command that names its server in another way."""
+    """Adds `--cacert`, `--output`, `--json` to a command that names its server in another way."""
     for option in (
+        click.option(
+            "--json",
+            is_flag=True,
+            is_eager=True,  # Before --output, whatever the order on the command line.
+            expose_value=False,
+            callback=_remember_json,
+            help="Short for --output json.",
+        ),
         click.option(
             "--cacert",
             type=click.Path(dir_okay=False),
@@ -71,6 +80,7 @@ def answer_options(command: F) -> F:
             type=click.Choice(["text", "json"]),
             default="text",
             show_default=True,
+            callback=_output_asked,
             help="How to print the answer.",
         ),
     ):
@@ -85,6 +95,14 @@ def _remember_cacert(ctx: click.Context, _: click.Parameter, value: str | None) 
 
 def _remember_workspace(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
     ctx.meta[_WORKSPACE] = value
+
+
+def _remember_json(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    ctx.meta[_JSON] = value
+
+
+def _output_asked(ctx: click.Context, _: click.Parameter, value: str) -> str:
+    return "json" if ctx.meta.get(_JSON) else value
 
 
 def speaks_to_server(command: Callable[P, R]) -> Callable[P, R]:
@@ -158,6 +176,24 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         click.echo("  ".join(cells).rstrip())
 
 
+def print_rows(
+    answer: Any, output: str, headings: Sequence[str], rows: Iterable[Sequence[str]]
+) -> None:
+    """What a command that lists has found: as JSON the answer itself, as text a table of `rows`."""
+    if output == "json":
+        print_json(answer)
+    else:
+        print_table(headings, rows)
+
+
+def print_answer(answer: Any, output: str, sentence: str) -> None:
+    """What a command has done: as JSON the answer itself, as text one sentence."""
+    if output == "json":
+        print_json(answer)
+    else:
+        click.echo(sentence)
+
+
 def print_fields(fields: Iterable[tuple[str, Any]]) -> None:
     """Names and values, one a line; what is empty is left out."""
     shown = [(name, value) for name, value in fields if value not in (None, "", {}, [])]
@@ -196,8 +232,16 @@ def _progress_words(job: Job) -> list[str]:
         words.append(f"{job.progress.fraction:.0%}")
     if job.progress.message:
         words.append(printable(job.progress.message))
-    words.extend(f"{name}={value:g}" for name, value in job.progress.numbers.items())
     return words
+
+
+def numbers_of(job: Job) -> str:
+    """The numbers that a job has reported last: `loss=0.12 epoch=3`; empty when there are none.
+
+    Not in its status: a load test reports a score of them, which no column of a list can hold.
+    """
+    numbers = {} if job.progress is None else job.progress.numbers
+    return printable(" ".join(f"{name}={value:g}" for name, value in numbers.items()))
 
 
 def _exit_code_of_error(error: Exception) -> ExitCode | None:

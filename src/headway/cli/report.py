@@ -8,11 +8,24 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headway.cli.spec_options import SectionedCommand
+
 if TYPE_CHECKING:
     from headway.report import Report
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+_EXAMPLES = """
+headway report runs/a
+headway report runs/a --format html
+headway report runs/a --json | jq .verdict
+"""
+
+
+@click.command(
+    cls=SectionedCommand,
+    examples=_EXAMPLES,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.option(
     "--format",
@@ -29,16 +42,10 @@ if TYPE_CHECKING:
 def report_command(
     directory: Path, formats: tuple[str, ...], as_json: bool, parquet: bool, quiet: bool
 ) -> None:
-    r"""Rebuild the reports of the run in DIRECTORY from its records.
+    """Rebuild the reports of the run in DIRECTORY from its records.
 
     Works for any run, also for one that was interrupted or killed: what had been recorded by then
     is reported, and a stage that was never ended is marked as partial.
-
-    \b
-    Examples:
-      headway report runs/a                  # table, report.json, report.csv, report.html
-      headway report runs/a --format html
-      headway report runs/a --json | jq .verdict
     """
     from headway import report
     from headway.records.run_dir import RunDirectory

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     import yaml
 
 
+_UNSECTIONED = "Other"
+
+
 class SpecOption(click.Option):
     """An option that sets the spec's field at `path` (dotted), shown under `section` in help.
 
@@ -54,13 +57,14 @@ class SectionedCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
-            row = parameter.get_help_record(ctx)
+            # Arguments stand in the usage line; newer releases of click would list them here too.
+            row = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
             if row is not None:
-                section = parameter.section if isinstance(parameter, SpecOption) else "Other"
+                section = parameter.section if isinstance(parameter, SpecOption) else _UNSECTIONED
                 sections.setdefault(section, []).append(row)
-        for section, rows in sections.items():
-            with formatter.section(section):
-                formatter.write_dl(rows)
+        for section in sorted(sections, key=_UNSECTIONED.__eq__):
+            with formatter.section(section if len(sections) > 1 else "Options"):
+                formatter.write_dl(sections[section])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if not self.examples:

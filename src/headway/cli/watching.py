@@ -9,7 +9,7 @@ import click
 
 from headway.cli.exit_codes import ExitCode
 from headway.cli.interrupts import deferred_interrupt
-from headway.cli.output import status_of
+from headway.cli.output import numbers_of, status_of
 from headway.core.errors import InternalError
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class JobWatch:
         return job
 
     def _show_status(self, job: Job) -> None:
-        status = status_of(job)
+        status = f"{status_of(job)} {'' if job.is_ended else numbers_of(job)}".rstrip()
         if status != self._status and sys.stderr.isatty():
             click.echo(click.style(f"[{job.id}] {status}", dim=True), err=True)
         self._status = status
