@@ -130,6 +130,9 @@ def run_bench(
     completed = sum(stage.completed for stage in result.stages)
     code = classify(result.outcome, completed, built)
     show_report(built, run_dir, code, output)
+    if result.outcome == "failed":
+        # Last, where it is read: the table above looks like any other.
+        click.echo(f"Error: the run could not go on: {result.detail}", err=True)
     return code
 
 

@@ -1,0 +1,288 @@
+"""How `headway bench` ends when it is hurt: what it says, its exit code, what it leaves (L8).
+
+Beside `test_bench_processes.py`: the server killed, a worker stopped, the disk full, Ctrl-C as a
+terminal sends it, to every process at once, and twice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from headway.cli.exit_codes import ExitCode
+from headway.core.clock import NS_PER_S, monotonic_ns
+
+BENCH = [sys.executable, "-m", "headway.cli.main", "bench", "--no-calibrate"]
+NULL = ("--backend", "null", "--null-latency", "20ms")
+DEADLINE_S = 90.0
+MARK = "HEADWAY_TEST_MARK"
+
+
+class Bench:
+    """A run in a session of its own, as a terminal's foreground job is a group of its own."""
+
+    def __init__(
+        self, run_dir: Path, *arguments: str, before: Callable[[], None] | None = None
+    ) -> None:
+        self.run_dir = run_dir
+        self.mark = uuid.uuid4().hex
+        self.said: list[str] = []
+        self.process = subprocess.Popen(
+            [*BENCH, "--run-dir", str(run_dir), *arguments],
+            env={**os.environ, MARK: self.mark, "PYTHONPATH": str(Path(__file__).parent)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            preexec_fn=before,
+        )
+
+    def until(self, line: str) -> None:
+        """Wait for a line of the plain view."""
+        assert self.process.stderr is not None
+        for said in self.process.stderr:
+            self.said.append(said)
+            if said.startswith(line):
+                return
+        raise AssertionError(f"the run ended before it said {line!r}: {self.said}")
+
+    def until_records(self, number: int) -> None:
+        """Wait until so many requests have ended."""
+        deadline = monotonic_ns() + DEADLINE_S * NS_PER_S
+        while len(self.records()) < number:
+            assert self.process.poll() is None, self.said
+            assert monotonic_ns() < deadline
+            time.sleep(0.02)
+
+    def everybody(self) -> list[psutil.Process]:
+        """The run's processes that live, told by their environment."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if process.status() != psutil.STATUS_ZOMBIE and (
+                    process.environ().get(MARK) == self.mark
+                ):
+                    found.append(process)
+            except psutil.Error:
+                continue
+        return found
+
+    def workers(self) -> list[psutil.Process]:
+        return [
+            child
+            for child in psutil.Process(self.process.pid).children()
+            if "worker" in " ".join(child.cmdline())
+        ]
+
+    def end(self) -> int:
+        """The exit code; nothing of the run is alive any more, and all it said is in `said`."""
+        try:
+            _, rest = self.process.communicate(timeout=DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            raise
+        self.said.append(rest)
+        deadline = monotonic_ns() + DEADLINE_S * NS_PER_S
+        while left := self.everybody():
+            assert monotonic_ns() < deadline, f"left behind: {left}"
+            time.sleep(0.05)
+        return self.process.returncode
+
+    def records(self) -> list[dict[str, Any]]:
+        file = self.run_dir / "records.jsonl"
+        if not file.exists():
+            return []
+        whole = file.read_bytes().rpartition(b"\n")[0]
+        return [json.loads(line) for line in whole.splitlines()]
+
+    def events(self, kind: str) -> list[dict[str, Any]]:
+        file = self.run_dir / "events.jsonl"
+        whole = file.read_bytes().rpartition(b"\n")[0] if file.exists() else b""
+        return [event for event in map(json.loads, whole.splitlines()) if event["type"] == kind]
+
+    def check_each_ended_once(self) -> None:
+        """Exactly one terminal record for each that was offered, whatever happened."""
+        keys = Counter((r["stage"], r["index"], r.get("turn", 0)) for r in self.records())
+        assert set(keys.values()) <= {1}
+        assert len(keys) == sum(event["offered"] for event in self.events("stage_ended"))
+
+
+def test_a_server_killed_in_the_middle_is_told_by_errors_and_code(sim: Any, tmp_path: Path) -> None:
+    server = sim(ttft=0.005)
+    load = ("--profile", "constant", "--rate", "50", "--max-requests", "150", "--grace", "2s")
+    bench = Bench(tmp_path / "run", server.url, *load, "--input", "4", "--output", "2")
+    bench.until("stage 1")
+    bench.until_records(20)
+    server.process.kill()
+    assert bench.end() == ExitCode.INVALID_MEASUREMENT
+    bench.check_each_ended_once()
+    records = bench.records()
+    assert len(records) == 150
+    failed = [record["failure"]["category"] for record in records if "failure" in record]
+    assert len(failed) > 50
+    assert set(failed) <= {"connect", "disconnected"}
+    assert ": ERRORS " in "".join(bench.said)
+
+
+def test_a_server_that_was_never_there_again_fails_every_request_of_a_stage(
+    sim: Any, tmp_path: Path
+) -> None:
+    """Killed before the first request: nothing completed, and the code says so."""
+    server = sim(fault="stall:at=0")
+    load = ("--streams", "4", "--max-requests", "40", "--output", "2")
+    file = tmp_path / "rows.jsonl"
+    file.write_text('{"prompt": "one"}\n' * 40)
+    bench = Bench(tmp_path / "run", server.url, *load, "--data", str(file))
+    bench.until("stage 1")
+    server.process.kill()
+    assert bench.end() == ExitCode.ALL_REQUESTS_FAILED
+    bench.check_each_ended_once()
+    assert {record["status"] for record in bench.records()} == {"errored"}
+    assert "not one request completed" in "".join(bench.said)
+
+
+def test_a_stopped_worker_is_given_up_and_the_others_go_on(tmp_path: Path) -> None:
+    """Found by its silence, with the limits that the command has; its requests are told lost."""
+    bench = Bench(
+        tmp_path / "run", *NULL, "--profile", "constant", "--rate", "100",
+        "--max-requests", "1500", "--workers", "2",
+    )  # fmt: skip
+    bench.until("stage 1")
+    bench.until_records(50)
+    stopped = bench.workers()[0]
+    stopped.suspend()
+    assert bench.end() == ExitCode.INVALID_MEASUREMENT
+    bench.check_each_ended_once()
+    records = bench.records()
+    assert sorted(record["index"] for record in records) == list(range(1500))
+    (died,) = bench.events("worker_died")
+    assert died["cause"].startswith("silent for")
+    lost = [record for record in records if record["status"] == "errored"]
+    assert {record["failure"]["category"] for record in lost} == {"worker_lost"}
+    assert len(lost) == died["lost_requests"]
+    assert len([r for r in records if r["status"] == "completed"]) > 500
+    assert not stopped.is_running()
+
+
+def test_a_full_disk_is_said_and_ends_with_its_code(tmp_path: Path) -> None:
+    """The table of what was kept looks like any other: the sentence must stand beside it."""
+    limit = 60_000
+    bench = Bench(
+        tmp_path / "run", *NULL, "--streams", "8", "--max-seconds", "60s",
+        before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+    )  # fmt: skip
+    assert bench.end() == ExitCode.ERROR
+    said = "".join(bench.said)
+    assert "Error: the run could not go on: cannot write" in said
+    assert "records.jsonl" in said
+    records = bench.records()
+    keys = {(record["stage"], record["index"]) for record in records}
+    assert len(keys) == len(records) > 50
+
+
+def test_a_disk_that_is_full_from_the_start_leaves_nothing_running(tmp_path: Path) -> None:
+    bench = Bench(
+        tmp_path / "run", *NULL, "--streams", "2", "--max-seconds", "60s",
+        before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500)),
+    )  # fmt: skip
+    assert bench.end() == ExitCode.ERROR
+    assert "run.json: File too large" in "".join(bench.said)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_ctrl_c_in_a_terminal_keeps_all_that_was_measured(tmp_path: Path, seed: int) -> None:
+    """A terminal sends it to every process of the run; the workers leave it to the parent."""
+    bench = Bench(
+        tmp_path / "run", *NULL, "--rate", "200,200", "--max-seconds", "20s", "--workers", "2",
+        "--seed", str(seed),
+    )  # fmt: skip
+    bench.until("stage 1")
+    bench.until_records(random.Random(seed).choice([1, 20, 100, 300, 600]))
+    os.killpg(bench.process.pid, signal.SIGINT)
+    assert bench.end() == ExitCode.INTERRUPTED
+    assert bench.events("worker_died") == []
+    (ended,) = bench.events("stage_ended")
+    assert ended["reason"] == "interrupted"
+    bench.check_each_ended_once()
+    report = json.loads((bench.run_dir / "report.json").read_text(encoding="utf-8"))
+    (stage,) = report["stages"]
+    assert stage["partial"]
+    assert stage["counts"]["recorded"] == len(bench.records())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ctrl_c_twice_does_not_wait_for_requests_in_flight(
+    sim: Any, tmp_path: Path, seed: int
+) -> None:
+    """The target never answers and the grace period is an hour: only the second one ends it."""
+    server = sim(fault="stall:at=0")
+    file = tmp_path / "rows.jsonl"
+    file.write_text('{"prompt": "one"}\n' * 200)
+    bench = Bench(
+        tmp_path / "run", server.url, "--streams", "8", "--max-seconds", "3600s",
+        "--grace", "3600s", "--data", str(file), "--workers", "2",
+    )  # fmt: skip
+    bench.until("stage 1")
+    os.killpg(bench.process.pid, signal.SIGINT)
+    bench.until("Stopping")
+    if seed:
+        os.killpg(bench.process.pid, signal.SIGINT)
+    else:
+        bench.process.send_signal(signal.SIGTERM)
+    assert bench.end() == ExitCode.INTERRUPTED
+    bench.check_each_ended_once()
+    assert {record["status"] for record in bench.records()} <= {"cancelled"}
+    assert (bench.run_dir / "report.json").exists()
+
+
+@pytest.mark.parametrize("where", ["startup", "validate"])
+def test_a_backend_that_breaks_before_the_load_starts_nothing(tmp_path: Path, where: str) -> None:
+    bench = Bench(
+        tmp_path / "run",
+        "--backend-plugin", "faulty_plugin:FaultyBackend", "--backend-option", f"where={where}",
+        "--rate", "50", "--max-requests", "20", "--workers", "2",
+    )  # fmt: skip
+    assert bench.end() == ExitCode.ERROR
+    said = "".join(bench.said)
+    assert f"the backend breaks in {where}" in said
+    assert bench.records() == []
+    assert not (bench.run_dir / "run.json").exists()
+
+
+def test_inputs_that_fail_once_cost_one_request(tmp_path: Path) -> None:
+    bench = Bench(
+        tmp_path / "run", *NULL, "--data-plugin", "faulty_plugin:FaultyInputs",
+        "--data-option", "at=7", "--profile", "constant", "--rate", "50", "--max-requests", "20",
+    )  # fmt: skip
+    assert bench.end() == ExitCode.INVALID_MEASUREMENT
+    bench.check_each_ended_once()
+    records = {record["index"]: record for record in bench.records()}
+    assert sorted(records) == list(range(20))
+    assert records.pop(7)["failure"]["message"].endswith("there is no conversation 7")
+    assert {record["status"] for record in records.values()} == {"completed"}
+
+
+def test_inputs_that_fail_from_the_start_are_an_error_before_anything_is_sent(
+    tmp_path: Path,
+) -> None:
+    bench = Bench(
+        tmp_path / "run", *NULL, "--data-plugin", "faulty_plugin:FaultyInputs",
+        "--data-option", "at=0", "--rate", "50", "--max-requests", "20",
+    )  # fmt: skip
+    assert bench.end() in (ExitCode.ERROR, ExitCode.USAGE)
+    assert "there is no conversation 0" in "".join(bench.said)
+    assert bench.records() == []
