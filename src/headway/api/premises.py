@@ -11,12 +11,15 @@ from headway.api.problems import Refusal
 from headway.api.secret_vault import SecretVault
 from headway.api.target_registry import TargetRegistry
 from headway.client.models import FieldProblem, PreconditionSpec
+from headway.core.errors import ConfigError
 from headway.jobs.operation import Operation
 from headway.jobs.secrets import merged_names
 from headway.jobs.target import Aim
 from headway.store.values import NewJob
 
 TARGET_HEALTHY = "target_healthy"
+_TARGET_KEY = "target "
+"""Begins the concurrency key of every job that is aimed at a target."""
 
 
 class Premises:
@@ -78,6 +81,21 @@ class Premises:
         reference = arguments.pop("url", None) or arguments.pop("target", None)
         grant = self.targets.range_of(caller.workspace).find(str(reference))
         return asked.model_copy(update={"arguments": {**arguments, "target": grant.name}})
+
+    def check_key(self, key: str, caller: Identity) -> None:
+        """Refuse a key that is the lock of a target which the caller's workspace has not.
+
+        Raises:
+            ConfigError: it is, or could be; the text does not tell which of them.
+        """
+        if is_free(caller) or not key.startswith(_TARGET_KEY):
+            return
+        groups = {row.lock_group for row in self.targets.of(caller.workspace)}
+        if key.removeprefix(_TARGET_KEY) not in groups:
+            raise ConfigError(
+                f"a key that begins with {_TARGET_KEY!r} is the lock group of a registered target,"
+                " and this is none of the workspace's"
+            )
 
     async def check(self, jobs: Sequence[NewJob]) -> None:
         """Refuse jobs that name secrets which their workspace has not.

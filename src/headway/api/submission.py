@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
+from pydantic import BaseModel, JsonValue, ValidationError
 
 from headway.access.identity import Identity
 from headway.api.fair_use import FairUse
@@ -24,8 +25,6 @@ from headway.jobs.precondition import Condition
 from headway.jobs.registry import Registry
 from headway.jobs.target import Aim
 from headway.store.values import Idempotency, NewJob, Precondition
-
-_JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 
 
 @dataclass(frozen=True)
@@ -97,15 +96,15 @@ class Submissions:
             request = operation.request_model.model_validate(sent)
         except ValidationError as error:
             raise _refused_fields(f"{path}input", error) from None
+        input_json = _json(sent, f"{path}input")
+        whole = _json(job.model_dump(mode="json", exclude={"idempotency_key"}), f"jobs.{index}")
         return Asked(
             operation=operation,
             request=request,
-            input_json=_JSON.dump_json(sent).decode(),
+            input_json=input_json,
             options=job,
             idempotency_key=job.idempotency_key,
-            fingerprint=fingerprint(
-                job.operation, job.model_dump_json(exclude={"idempotency_key"})
-            ),
+            fingerprint=fingerprint(job.operation, whole),
             path=path,
         )
 
@@ -121,6 +120,7 @@ class Submissions:
         self._check_environment(asked)
         config = self._checked_config(asked)
         aim = self._aim(asked, config, caller)
+        self._check_key(asked, caller)
         return NewJob(
             operation=operation.name,
             lane=operation.lane.value,
@@ -132,7 +132,7 @@ class Submissions:
             preconditions=self._preconditions(asked, config, aim),
             labels=options.labels,
             env=options.env,
-            config_json=_JSON.dump_json(options.config).decode(),
+            config_json=_json(dict(options.config), f"{asked.path}config"),
             secrets=options.secrets_by_variable,
             secret_names=_secret_names(asked.operation, asked.request, aim),
             target=None if aim is None or aim.target is None else aim.target.name,
@@ -215,6 +215,15 @@ class Submissions:
             raise _refused(f"{asked.path}concurrency_key", text)
         return aim
 
+    def _check_key(self, asked: Asked, caller: Identity) -> None:
+        key = asked.options.concurrency_key
+        if key is None or self._premises is None:
+            return
+        try:
+            self._premises.check_key(key, caller)
+        except ConfigError as error:
+            raise _refused(f"{asked.path}concurrency_key", str(error)) from None
+
     def _ceiling(self, caller: Identity) -> int | None:
         return None if self._fair_use is None else self._fair_use.ceiling(caller)
 
@@ -269,7 +278,7 @@ class Submissions:
             raise _refused(path, str(error)) from None
         return Precondition(
             name=spec.name,
-            arguments_json=_JSON.dump_json(spec.arguments).decode(),
+            arguments_json=_json(dict(spec.arguments), path),
             timeout_s=spec.timeout_s,
         )
 
@@ -287,6 +296,20 @@ def _canonical(text: str) -> bytes:
         return msgspec.json.encode(msgspec.json.decode(text), order="sorted")
     except msgspec.DecodeError:
         return text.encode("utf-8", "backslashreplace")
+
+
+def _json(value: JsonValue, path: str) -> str:
+    """A part of a request as JSON again.
+
+    Raises:
+        Refusal: 422; Python's parser let pass what JSON cannot carry: NaN, half a character.
+    """
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text.encode()
+    except ValueError:
+        raise _refused(path, "it holds a number or a character that JSON cannot carry") from None
+    return text
 
 
 def _refused(path: str, message: str) -> Refusal:
@@ -308,9 +331,15 @@ def _join(prefix: str, path: str) -> str:
 
 def _with_zone(asked: Asked) -> datetime | None:
     moment = asked.options.not_before
-    if moment is not None and moment.tzinfo is None:
+    if moment is None:
+        return None
+    if moment.tzinfo is None:
         raise _refused(f"{asked.path}not_before", "write the time with its zone, such as Z")
-    return moment
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        text = "that time is beyond the calendar; write another, or none"
+        raise _refused(f"{asked.path}not_before", text) from None
 
 
 def _shorter(asked_s: float | None, operation_s: float | None) -> float | None:
