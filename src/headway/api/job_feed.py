@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import itertools
 import logging
+import re
 import secrets
 from collections import deque
 from collections.abc import AsyncIterator, Iterable
@@ -30,6 +31,7 @@ _MAX_RUNG = 500
 _GATHER_S = 0.1
 """Progress rings ten times a second a job; one look answers all rings of this time."""
 _BACKUP_ROWS = 100
+_POSITION = re.compile(r"([0-9a-f]+):([0-9]{1,18})")
 
 
 @dataclass(frozen=True)
@@ -93,10 +95,11 @@ class JobFeed:
 
     def since(self, position: str) -> list[Change] | None:
         """The changes after `position`; None when they are not all known any more."""
-        life, _, number = position.partition(":")
-        if life != self._life or not number.isdigit() or int(number) < self._lost_until:
+        # A client may forge it: what is a digit to Unicode is no number to `int`.
+        found = _POSITION.fullmatch(position)
+        if found is None or found[1] != self._life or int(found[2]) < self._lost_until:
             return None
-        return [change for change in self._ring if change.number > int(number)]
+        return [change for change in self._ring if change.number > int(found[2])]
 
     @asynccontextmanager
     async def follow(self) -> AsyncIterator[None]:
