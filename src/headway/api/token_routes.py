@@ -90,7 +90,7 @@ class TokenRoutes:
         if foreign and not caller.administrator:
             raise Refusal(403, "only administrators of this server may issue others' tokens")
         own = await self._own_token(caller)
-        if own.user is None or own.workspace is not None or own.role is not None:
+        if own.user is None or _is_limited(own):
             raise Refusal(403, "a limited token cannot issue tokens")
         if user is not None and await self._accounts.user(user) is None:
             raise Refusal(404, f"there is no user {user}")
@@ -102,11 +102,18 @@ class TokenRoutes:
         )  # fmt: skip
 
     async def revoke(self, request: Request, caller: Caller, token: TokenId) -> Response:
-        """Revoke one of your tokens or sessions; an administrator may revoke any."""
+        """Revoke one of your tokens or sessions; an administrator may revoke any.
+
+        A limited token revokes itself and what began with it: whoever finds one must not be able
+        to shut its owner out.
+        """
         found = await self._accounts.token(token)
         own = found is not None and found.user == caller.user
         if found is None or not (own or caller.administrator):
             raise Refusal(404, f"there is no token {token}")
+        shown = await self._own_token(caller)
+        if _is_limited(shown) and shown.id not in (found.id, found.parent):
+            raise Refusal(403, "a limited token revokes itself and no other token")
         return await self._revoke(found, act_by(caller, request))
 
     async def service_tokens(self, caller: Caller, workspace: Name) -> TokenList:
@@ -167,6 +174,11 @@ class TokenRoutes:
         done(await self._accounts.revoke_token(token.id, act))
         self._entrance.changed()
         return Response(status_code=204)
+
+
+def _is_limited(token: values.Token) -> bool:
+    """Whether it can do less than its user."""
+    return token.workspace is not None or token.role is not None
 
 
 def _list(found: list[values.Token]) -> TokenList:
