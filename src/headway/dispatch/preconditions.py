@@ -185,7 +185,7 @@ class TargetHealthy(_Arguments):
 
     async def _look_at_target(self, around: Surroundings, name: str) -> Look:
         row = None if around.target is None else await around.target(name)
-        if row is None:
+        if row is None or around.workspace not in (None, *row.workspaces):
             raise PreconditionError(f"{name!r} is no registered target any more")
         url = read_target_url(row.url)
         try:
