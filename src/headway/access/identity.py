@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from headway.access.roles import Role
@@ -27,6 +27,7 @@ class Identity:
         via: How it showed who it is.
         token_id: The public part of the token that it showed, or that its session began with.
         scraper: May read `/metrics`, and nothing else unless it is a member as well.
+        address: The client's, as far as it is known; only noted, never asked.
     """
 
     user: str
@@ -36,6 +37,7 @@ class Identity:
     via: Via = "token"
     token_id: str | None = None
     scraper: bool = False
+    address: str = field(default="", compare=False)
 
 
 LOCAL = Identity(LOCAL_USER, DEFAULT_WORKSPACE, Role.ADMIN, administrator=True, via="local")

@@ -14,7 +14,7 @@ import math
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from urllib.parse import parse_qs
 
@@ -132,12 +132,13 @@ class TokenAuthenticator:
             raise Refusal(
                 401, "this server asks for an access token: headway login", headers=_CHALLENGE
             )
-        grant = await self._grant(shown, address_of(scope))
+        address = address_of(scope)
+        grant = await self._grant(shown, address)
         scope[WORKSPACES_KEY] = grant.workspaces
         scope[KNOWN_KEY] = grant.identity("", shown.via)
         if wish is None and shown.workspace in grant.workspaces:
             wish = shown.workspace
-        return _identity(grant, shown.via, wish)
+        return replace(_identity(grant, shown.via, wish), address=address)
 
     async def _is_open(self) -> bool:
         if self._closed:
