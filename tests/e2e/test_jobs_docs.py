@@ -72,6 +72,7 @@ def test_what_the_page_says_about_fairness_is_so() -> None:
     [config] = blocks(FAIRNESS, "yaml")
     settings = ServeSettings(operations=("x",), state_dir=Path("x"), **yaml.safe_load(config))
     assert settings.fair_use() == FairUseSettings()
+    assert settings == ServeSettings(operations=("x",), state_dir=Path("x"))
 
 
 def test_the_python_of_the_guide_works(page_server: Any, tmp_path: Path) -> None:

@@ -92,7 +92,8 @@ class JobAccess:
             Refusal: 409; an idempotency key was used for another request. 503; the inline lane
                 is full, and nothing is queued behind it in silence (J4). 422; a job names a
                 secret that its workspace has not. 429; more jobs would wait than may, or the
-                workspace of `caller` has submitted too many in a short time.
+                workspace of `caller` has submitted too many in a short time. 503; more would wait
+                on the whole server than may.
         """
         if self._fair_use is not None:
             self._fair_use.check_submission(jobs, caller)
@@ -107,7 +108,7 @@ class JobAccess:
                 f" (job {answer.job_id}); use a new key for a new job",
             )
         if isinstance(answer, QueueFull):
-            raise Refusal(429, _full_words(answer), headers={"retry-after": _FULL_RETRY_AFTER_S})
+            raise _full(answer)
         self._doorbell.ring(WORK)
         self._feed.submitted(submitted.job.id for submitted in answer)
         return [submitted.job for submitted in answer]
@@ -145,7 +146,7 @@ class JobAccess:
         time of the answer does not tell one from the other.
         """
         if isinstance(await self.store.find(reference), JobRow) and self._denied is not None:
-            self._denied(caller, "", "job of another workspace", 404, caller.workspace)
+            self._denied(caller, caller.address, "job of another workspace", 404, caller.workspace)
 
     async def retry(self, row: JobRow, caller: Identity, idempotency_key: str | None) -> JobRow:
         """A new job that does an ended job's work again.
@@ -184,14 +185,17 @@ class JobAccess:
         return JobLogs(lambda attempt: path_of(row.id, attempt))
 
 
-def _full_words(full: QueueFull) -> str:
-    whose = f"workspace {full.workspace!r}"
+def _full(full: QueueFull) -> Refusal:
+    """What is said when too many jobs wait: 429 to whose they are, 503 when it is all of them."""
+    whose = "this server" if full.workspace is None else f"workspace {full.workspace!r}"
     if full.user != WHOLE:
         whose = f"{full.user} in {whose}"
-    return (
+    words = (
         f"{whose} has {full.waiting} jobs waiting and may have {full.limit}; these would be"
         f" {full.submitted} more: wait until some have started, or cancel some"
     )
+    status = 503 if full.workspace is None else 429
+    return Refusal(status, words, headers={"retry-after": _FULL_RETRY_AFTER_S})
 
 
 async def result_response(

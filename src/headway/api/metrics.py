@@ -50,6 +50,11 @@ class ApiMetrics:
             "Jobs that a client waits for or follows right now.",
             registry=self.registry,
         )
+        self.queue_limit = Gauge(
+            "headway_queue_limit_jobs",
+            "Jobs of all workspaces together that may wait.",
+            registry=self.registry,
+        )
         self.worker_restarts = Gauge(
             "headway_worker_restarts",
             "Times the worker process died and was started again.",

@@ -48,6 +48,7 @@ class ServeSettings(SpecModel):
         streams_per_user: Live streams that one user may have open in one workspace.
         requests_per_s: That one user may send; null: any number. Not counted on an open server.
         submissions_per_min: Jobs that one workspace may submit; null: any number. Likewise.
+        max_queued: Jobs of all workspaces together that may wait; null: any number.
         priority_ceilings: The highest priority that a `user` and an `admin` may ask for.
         tls_cert: Certificate and chain, PEM; with it the server speaks https only.
         tls_key: Its private key, PEM, readable by nobody else.
@@ -70,6 +71,7 @@ class ServeSettings(SpecModel):
     drain_s: float = Field(default=30.0, ge=0)
     drain_grace_s: float = Field(default=5.0, ge=0)
     log_bytes: int | None = Field(default=None, gt=0)
+    result_bytes: int | None = Field(default=None, ge=1024)
     retention: RetentionSettings = RetentionSettings()
     env_inherited: tuple[str, ...] = ()
     env_settable: tuple[str, ...] = SETTABLE
@@ -78,6 +80,7 @@ class ServeSettings(SpecModel):
     streams_per_user: int = Field(default=500, ge=1)
     requests_per_s: float | None = Field(default=200.0, gt=0)
     submissions_per_min: float | None = Field(default=60_000.0, gt=0)
+    max_queued: int | None = Field(default=1_000_000, ge=1)
     priority_ceilings: dict[Role, int] = Field(default_factory=lambda: dict(DEFAULT_CEILINGS))
     tls_cert: Path | None = None
     tls_key: Path | None = None
@@ -142,6 +145,7 @@ class ServeSettings(SpecModel):
             drain_s=self.drain_s,
             drain_grace_s=self.drain_grace_s,
             log_bytes=self.log_bytes,
+            result_bytes=self.result_bytes,
             retention=self.retention,
             env_inherited=self.env_inherited,
             data_dir=self.data_dir,

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import logging
+import math
 import os
 import random
 import signal
@@ -159,7 +160,13 @@ class Server:
         from headway.api.target_registry import TargetRegistry
 
         metrics = AttemptMetrics("api")
-        store = SqliteStore(self._state_dir, self._clock, random.Random(), metrics.store_call)
+        store = SqliteStore(
+            self._state_dir,
+            self._clock,
+            random.Random(),
+            metrics.store_call,
+            self._settings.max_queued,
+        )
         await store.open()
         parts.push_async_callback(store.close)
         doorbell = UnixDoorbell(self._state_dir)
@@ -185,6 +192,7 @@ class Server:
             limit=self._settings.inline_threads,
             lease_s=self._settings.lease_s,
             log_bytes=self._settings.log_bytes,
+            result_bytes=self._settings.result_bytes,
             environment=self._environment,
         )
 
@@ -214,6 +222,8 @@ class Server:
         metrics = ApiMetrics()
         metrics.worker_restarts.set_function(lambda: self._worker.restarts)
         metrics.worker_silenced.set_function(lambda: self._worker.silenced)
+        most = self._settings.max_queued
+        metrics.queue_limit.set(math.inf if most is None else most)
         parts = Collaborators(
             registry=registry,
             store=host.store,

@@ -92,6 +92,7 @@ class RunServices:
     clock: Clock
     state_dir: StateDir
     log_bytes: int | None = None
+    result_bytes: int | None = None
     briefings: Briefings | None = None
 
 
@@ -337,6 +338,8 @@ class AttemptRun:
             limits = replace(limits, grace_s=payload.grace_s)
         if self._services.log_bytes is not None:
             limits = replace(limits, log_bytes=self._services.log_bytes)
+        if self._services.result_bytes is not None:
+            limits = replace(limits, result_bytes=self._services.result_bytes)
         return AttemptPlan(
             job_id=job.id,
             attempt=self.claimed.claim.attempt,

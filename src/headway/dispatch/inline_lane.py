@@ -29,12 +29,14 @@ class InlineSettings:
         limit: Attempts at a time, and so threads.
         lease_s: As of the worker.
         log_bytes: Size at which an attempt's log is cut; None: the default.
+        result_bytes: Largest result that is kept; None: the default.
         environment: What a job's environment takes over from the server's.
     """
 
     limit: int = LIMIT
     lease_s: float = 15.0
     log_bytes: int | None = None
+    result_bytes: int | None = None
     environment: EnvironmentPolicy = field(default_factory=EnvironmentPolicy)
 
 
@@ -86,7 +88,13 @@ class InlineLane:
             registry, host.state_dir, host.clock, settings.environment
         )
         self.owner = str(owner_of_this_process("api"))
-        services = host.services(self.owner, self._supervisor, settings.lease_s, settings.log_bytes)
+        services = host.services(
+            self.owner,
+            self._supervisor,
+            settings.lease_s,
+            settings.log_bytes,
+            settings.result_bytes,
+        )
         # All slots are "burst", allowed as far as no abandoned thread still holds its place.
         self._slots = LaneSlots(LaneSize(0, settings.limit), self._places)
         self._dispatcher = Dispatcher(

@@ -39,7 +39,12 @@ class LaneHost:
     briefings: Briefings | None = None
 
     def services(
-        self, owner: str, supervisor: Supervisor, lease_s: float, log_bytes: int | None
+        self,
+        owner: str,
+        supervisor: Supervisor,
+        lease_s: float,
+        log_bytes: int | None = None,
+        result_bytes: int | None = None,
     ) -> RunServices:
         """What the attempts of one dispatcher share."""
         return RunServices(
@@ -52,5 +57,6 @@ class LaneHost:
             clock=self.clock,
             state_dir=self.state_dir,
             log_bytes=log_bytes,
+            result_bytes=result_bytes,
             briefings=self.briefings,
         )

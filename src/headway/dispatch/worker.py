@@ -141,7 +141,11 @@ class Worker:
     def _assemble(self) -> None:
         settings = self.settings
         services = self._host.services(
-            self.owner, self._supervisor, settings.lease_s, settings.log_bytes
+            self.owner,
+            self._supervisor,
+            settings.lease_s,
+            settings.log_bytes,
+            settings.result_bytes,
         )
         dispatch = DispatchSettings(owner=self.owner, lease_s=settings.lease_s)
         self._dispatcher = Dispatcher(services, self._lanes(), dispatch)

@@ -91,6 +91,7 @@ class WorkerSettings(SpecModel):
         burst_reserve_bytes: Memory that burst slots leave free; None: a tenth of what there is.
         burst_job_bytes: Memory that one more burst attempt is assumed to take.
         log_bytes: Size at which an attempt's log is cut; None: the default.
+        result_bytes: Largest result, as JSON, that is kept of a job; None: the default.
         env_inherited: Variables of the server's environment that jobs may read, besides the usual.
         data_dir: Where the files of jobs at registered targets have to lie; None: they read none.
         statistics_cron: When the host's statistics are gathered.
@@ -107,6 +108,7 @@ class WorkerSettings(SpecModel):
     burst_reserve_bytes: int | None = Field(default=None, ge=0)
     burst_job_bytes: int = Field(default=256 * MIB, gt=0)
     log_bytes: int | None = Field(default=None, gt=0)
+    result_bytes: int | None = Field(default=None, ge=1024)
     retention: RetentionSettings = RetentionSettings()
     env_inherited: tuple[str, ...] = ()
     data_dir: Path | None = None

@@ -30,7 +30,7 @@ class Limits:
         grace_s: Seconds between SIGTERM and the death of the whole tree.
         memory_bytes: Resident memory of the whole tree.
         log_bytes: Size at which the log is cut, with a mark.
-        result_bytes: Largest JSON result.
+        result_bytes: Largest JSON result that is kept. Clients hold one whole in their memory.
         artifact_bytes: Largest single artifact.
     """
 
@@ -38,7 +38,7 @@ class Limits:
     grace_s: float = 10.0
     memory_bytes: int | None = None
     log_bytes: int = 1024 * MIB
-    result_bytes: int = 256 * MIB
+    result_bytes: int = 64 * MIB
     artifact_bytes: int = 4096 * MIB
 
 

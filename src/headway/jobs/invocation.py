@@ -73,6 +73,12 @@ def answer_for_result(operation: Operation, value: Any, keep: bool, limit_bytes:
 
     A result that does not fit its type or has no JSON form is an error that says why, never None
     (trap 4).
+
+    Args:
+        operation: Whose function it was.
+        value: What it returned.
+        keep: Whether anybody wants it; if not, its size does not matter.
+        limit_bytes: Largest JSON text of a result that is kept.
     """
     adapter = operation.result_adapter
     try:
@@ -80,13 +86,13 @@ def answer_for_result(operation: Operation, value: Any, keep: bool, limit_bytes:
     except MemoryError as error:
         return Failed(describe(error), out_of_memory=True)
     except Exception as error:  # noqa: BLE001 - serializers run the author's code
-        return _refused(f"{_kind(value)} cannot be a result of {operation.name}: {error}")
+        words = f"{_kind(value)} cannot be a result of {operation.name}: {error}"
+        return Failed(ErrorInfo(type="ResultRefused", message=words))
+    if not keep:
+        return Returned(None)
     if len(text) > limit_bytes:
-        return _refused(
-            f"the result has {len(text)} bytes of JSON, over the limit of {limit_bytes}; "
-            "write it as an artifact"
-        )
-    return Returned(text if keep else None)
+        return _too_large(len(text), limit_bytes)
+    return Returned(text)
 
 
 def answer_for_error(operation: Operation, error: BaseException) -> Answer:
@@ -116,8 +122,12 @@ def masked(answer: Answer, masker: Masker | None) -> Answer:
             return Failed(masker.error(error), retry, out_of_memory)
 
 
-def _refused(text: str) -> Failed:
-    return Failed(ErrorInfo(type="ResultRefused", message=text))
+def _too_large(size_bytes: int, limit_bytes: int) -> Failed:
+    words = (
+        f"the result has {size_bytes:,} bytes of JSON and may have {limit_bytes:,}: write what is"
+        " large to a file, keep that with job.artifact(...) and return its name"
+    )
+    return Failed(ErrorInfo(type="ResultTooLarge", message=words))
 
 
 def _kind(value: Any) -> str:

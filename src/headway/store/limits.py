@@ -89,13 +89,14 @@ class QueueFull(msgspec.Struct, frozen=True, kw_only=True):
     """A submission would leave more jobs waiting than may; nothing was stored.
 
     Attributes:
-        user: Whose limit it is; `WHOLE`: the workspace's.
+        workspace: Whose limit it is; None: the store's, for all workspaces together.
+        user: Likewise; `WHOLE`: the workspace's.
         limit: Jobs that may wait.
         waiting: Jobs that wait already.
         submitted: New jobs of the submission that count against the limit.
     """
 
-    workspace: str
+    workspace: str | None
     user: str
     limit: int
     waiting: int

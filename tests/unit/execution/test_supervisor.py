@@ -49,9 +49,14 @@ async def test_big_results_come_whole_and_as_a_file(bench, size) -> None:
 
 
 async def test_a_result_over_its_limit_is_refused(bench) -> None:
-    result = await bench.run("big_result", {"size": 5000}, limits=Limits(result_bytes=1000))
+    limits = Limits(result_bytes=1000)
+    result = await bench.run("big_result", {"size": 998}, limits=limits)
+    assert isinstance(result.ending, Succeeded)
+    result = await bench.run("big_result", {"size": 999}, limits=limits)
     assert isinstance(result.ending, Raised)
-    assert "over the limit of 1000" in result.ending.error.message
+    assert result.ending.error.type == "ResultTooLarge"
+    assert "1,001 bytes of JSON and may have 1,000" in result.ending.error.message
+    assert not result.ending.retry
 
 
 async def test_a_result_that_has_no_json_form_is_an_error_not_none(bench) -> None:

@@ -229,7 +229,9 @@ def test_a_call_from_json_to_json(job) -> None:
     assert invocation.answer_for_result(op, 3, True, 100) == invocation.Returned(b"3")
     assert invocation.answer_for_result(op, 3, False, 100) == invocation.Returned(None)
     assert isinstance(invocation.answer_for_result(op, "x", True, 100), invocation.Failed)
-    assert isinstance(invocation.answer_for_result(op, 12345, True, 2), invocation.Failed)
+    assert invocation.answer_for_result(op, 12345, True, 5) == invocation.Returned(b"12345")
+    assert isinstance(invocation.answer_for_result(op, 12345, True, 4), invocation.Failed)
+    assert invocation.answer_for_result(op, 12345, False, 4) == invocation.Returned(None)
 
 
 def test_what_an_exception_means() -> None:

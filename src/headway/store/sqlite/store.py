@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from headway.core.clock import Clock, s_from_ns
+from headway.core.errors import StoreUnavailable
 from headway.core.failure import ErrorInfo
 from headway.core.ids import JobIds
 from headway.core.statedir import StateDir
@@ -33,6 +34,7 @@ from headway.store.sqlite.accounts import SqliteAccounts
 from headway.store.sqlite.connections import connect_reader, connect_writer
 from headway.store.sqlite.limit_store import SqliteLimits
 from headway.store.sqlite.queries import load_queries
+from headway.store.sqlite.queue_room import QueueRoom
 from headway.store.sqlite.schema import ensure_schema
 from headway.store.sqlite.transaction import LimitBooks, Transaction
 from headway.store.sqlite.workers import ConnectionThread, WriterThread
@@ -79,6 +81,8 @@ class SqliteStore:
         clock: Source of every time that is stored.
         rng: Source of the jitter of retries after a lost worker.
         observe: Told the kind (`read`, `scan`, `write`) and the seconds of each call.
+        max_queued: Jobs that may wait in the whole store; None: any number. Holds for what is
+            submitted to this object, so for one process: the one that takes jobs in.
 
     Attributes:
         accounts: Users, workspaces, tokens and the audit log, in the same file.
@@ -91,6 +95,7 @@ class SqliteStore:
         clock: Clock,
         rng: random.Random,
         observe: Callable[[str, float], None] | None = None,
+        max_queued: int | None = None,
     ) -> None:
         self._state_dir = state_dir
         self._clock = clock
@@ -99,6 +104,7 @@ class SqliteStore:
         self._ids = JobIds()
         self._queries = load_queries()
         self._limit_books = LimitBooks()
+        self._room = QueueRoom(max_queued)
         path = state_dir.database
         self._writer = WriterThread(partial(connect_writer, path), state_dir.writer_lock)
         self._reader = ConnectionThread("headway-store-reader", partial(connect_reader, path))
@@ -119,7 +125,10 @@ class SqliteStore:
         self, jobs: Sequence[NewJob]
     ) -> list[Submitted] | IdempotencyConflict | QueueFull:
         try:
-            return await self._write(submission.submit, self._ids, jobs)
+            return await self._write(submission.submit, self._ids, self._room, jobs)
+        except StoreUnavailable:
+            self._room.forget()
+            raise
         except submission.Conflict as conflict:
             return conflict.conflict
         except limits.QueueFullError as full:

@@ -9,6 +9,7 @@ from headway.core.ids import JobIds
 from headway.core.states import WaitReason
 from headway.store.sqlite import locks
 from headway.store.sqlite.limits import check_queued
+from headway.store.sqlite.queue_room import QueueRoom
 from headway.store.sqlite.rows import JOB_WIDTH, job_from, labels_json, terms_json, us_from_time
 from headway.store.sqlite.transaction import Transaction
 from headway.store.values import IdempotencyConflict, JobRow, NewJob, Submitted
@@ -22,7 +23,9 @@ class Conflict(Exception):
         self.conflict = conflict
 
 
-def submit(transaction: Transaction, ids: JobIds, jobs: Sequence[NewJob]) -> list[Submitted]:
+def submit(
+    transaction: Transaction, ids: JobIds, room: QueueRoom, jobs: Sequence[NewJob]
+) -> list[Submitted]:
     """Insert the jobs, or find the ones that their idempotency keys already made.
 
     Raises:
@@ -33,6 +36,7 @@ def submit(transaction: Transaction, ids: JobIds, jobs: Sequence[NewJob]) -> lis
     taken_in = [_take_in(inserter, job) for job in jobs]
     if inserter.created:
         check_queued(transaction, inserter.limits_version, inserter.created)
+        room.check(transaction, len(inserter.created))
     for lock in dict.fromkeys(submitted.job.lock_name for submitted in taken_in):
         locks.admit(transaction, lock)
     return [_admitted(transaction, submitted) for submitted in taken_in]

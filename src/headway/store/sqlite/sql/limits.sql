@@ -34,6 +34,11 @@ SELECT coalesce(sum(jobs), 0) FROM pending_totals WHERE workspace = :workspace;
 -- Jobs of a user in a workspace that have not started.
 SELECT jobs FROM pending_totals WHERE workspace = :workspace AND user = :user;
 
+-- name: live_totals
+-- Jobs of the whole store that have not started, and that run; one row a user, and the running ones.
+SELECT (SELECT coalesce(sum(jobs), 0) FROM pending_totals),
+       (SELECT count(*) FROM jobs WHERE state = 'RUNNING');
+
 -- name: pending_totals
 -- Who has jobs that have not started; one row a user.
 SELECT workspace, user, jobs FROM pending_totals WHERE jobs > 0;
