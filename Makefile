@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench-load bench-jobs check lint audit format clean
+.PHONY: help demo test bench-load bench-jobs check lint audit coverage format clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -37,6 +37,9 @@ bench-jobs: $(STAMP) ## Measure the job engine against its budgets, beside RQ an
 
 audit: $(STAMP) ## Known advisories for what Headway installs; needs the network
 	$(BIN)/python .ci/audit
+
+coverage: $(STAMP) ## Branches of the load engine that tests take; fails at 90 % or less
+	$(BIN)/python .ci/coverage
 
 check: lint audit test ## All that CI checks, and the audit
 
