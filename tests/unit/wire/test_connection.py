@@ -7,10 +7,12 @@ import gzip
 import socket
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.core.clock import NS_PER_S, monotonic_ns
+from headway.wire import texts
 from headway.wire.connection import Connection
 from headway.wire.exchange import Exchange, Timeouts
 from headway.wire.reply_heads import ReplyHeads
@@ -33,7 +35,11 @@ def framed(kind: str) -> tuple[bytes, bytes]:
     return head + chunks + b"0\r\nX-Trailer: yes\r\n\r\n", BODY
 
 
-async def fed(pieces: list[bytes], heads: ReplyHeads | None = None) -> tuple[Exchange, bool]:
+async def fed(
+    pieces: list[bytes],
+    heads: ReplyHeads | None = None,
+    request: bytes = b"GET / HTTP/1.1\r\n\r\n",
+) -> tuple[Exchange, bool]:
     """The exchange after `pieces` were received on a real connection, and whether that is kept."""
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
@@ -47,7 +53,7 @@ async def fed(pieces: list[bytes], heads: ReplyHeads | None = None) -> tuple[Exc
     exchange = Exchange()
     ended: list[Exchange] = []
     deadline_ns = monotonic_ns() + NS_PER_S
-    connection.send(b"GET / HTTP/1.1\r\n\r\n", exchange, deadline_ns, LIMITS, ended.append)
+    connection.send(request, exchange, deadline_ns, LIMITS, ended.append)
     for piece in pieces:
         if not ended:
             connection.data_received(piece)
@@ -179,3 +185,84 @@ async def test_known_and_parsed_replies_take_turns_on_one_connection() -> None:
     connection.abort()
     theirs.close()
     await asyncio.wait_for(lost.wait(), 5)
+
+
+@pytest.mark.parametrize("length", [0, 1000])
+async def test_a_reply_to_head_has_no_body_whatever_length_it_names(length: int) -> None:
+    exchange, is_kept = await fed(
+        [b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % length],
+        request=b"HEAD / HTTP/1.1\r\n\r\n",
+    )
+    assert (exchange.failure, exchange.status, exchange.body) == (None, 200, b"")
+    assert exchange.done_ns is not None
+    assert not is_kept, "the parser would take the next reply for the body"
+
+
+class Open:
+    """A connection on a socket pair without TLS, as the connector makes it."""
+
+    def __init__(self) -> None:
+        self.ended: list[Exchange] = []
+        self.lost = asyncio.Event()
+
+    async def begin(self) -> Connection:
+        ours, self.peer = socket.socketpair()
+        ours.setblocking(False)
+        loop = asyncio.get_running_loop()
+        _, connection = await loop.create_connection(
+            lambda: Connection(loop, 1000, ReplyHeads(), lambda _: None, lambda _: self.lost.set()),
+            sock=ours,
+        )
+        connection.write_directly_to(ours)
+        return connection
+
+    def send(self, connection: Connection) -> Exchange:
+        exchange = Exchange()
+        deadline_ns = monotonic_ns() + 60 * NS_PER_S
+        request = b"GET / HTTP/1.1\r\n\r\n"
+        connection.send(request, exchange, deadline_ns, LIMITS, self.ended.append)
+        return exchange
+
+
+async def test_a_request_to_a_peer_that_is_gone_fails_after_the_call_and_once() -> None:
+    """Whoever sends has not begun to wait yet: the failure comes from the loop."""
+    opened = Open()
+    connection = await opened.begin()
+    opened.peer.close()
+    exchange = opened.send(connection)
+    assert opened.ended == []
+    await asyncio.wait_for(opened.lost.wait(), 5)
+    assert opened.ended == [exchange]
+    assert exchange.failure is not None
+    assert exchange.failure.category == "disconnected"
+    assert "reset" in exchange.failure.message
+    assert not connection.is_reusable
+
+
+async def test_the_first_reason_for_the_end_of_an_exchange_is_the_one_that_is_told() -> None:
+    """Shut down between the failed write and the call that would have told of it."""
+    opened = Open()
+    connection = await opened.begin()
+    opened.peer.close()
+    exchange = opened.send(connection)
+    connection.abort()
+    await asyncio.wait_for(opened.lost.wait(), 5)
+    await asyncio.sleep(0)
+    assert opened.ended == [exchange]
+    assert exchange.failure is not None
+    assert exchange.failure.message == texts.SHUT_DOWN
+
+
+async def test_giving_up_an_exchange_that_is_over_leaves_the_connection_to_the_next() -> None:
+    opened = Open()
+    connection = await opened.begin()
+    first = opened.send(connection)
+    connection.data_received(PLAIN)
+    second = opened.send(connection)
+    assert not connection.abandon(first)
+    assert not connection.is_closed
+    assert connection.abandon(second)
+    assert connection.is_closed
+    assert opened.ended == [first]
+    await asyncio.wait_for(opened.lost.wait(), 5)
+    opened.peer.close()

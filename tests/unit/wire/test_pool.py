@@ -108,3 +108,18 @@ async def test_what_was_handed_to_a_waiter_cancelled_meanwhile_goes_to_the_next(
     with pytest.raises(asyncio.CancelledError):
         await first
     assert await asyncio.wait_for(second, 5) is only
+
+
+async def test_a_place_handed_to_a_waiter_cancelled_meanwhile_goes_to_the_next() -> None:
+    """Lost, it would leave a bounded pool one connection smaller for the rest of the run."""
+    pool = ConnectionPool(1)
+    assert pool.take_place()
+    first = asyncio.ensure_future(pool.wait())
+    second = asyncio.ensure_future(pool.wait())
+    await asyncio.sleep(0)
+    pool.free_place()
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    assert await asyncio.wait_for(second, 5) is None
+    assert not pool.take_place()
