@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 from headway.core.failure import ErrorInfo
 from headway.core.retry import Verdict
@@ -15,6 +16,7 @@ from headway.store.sqlite.claiming import fence
 from headway.store.sqlite.limits import left_running
 from headway.store.sqlite.rows import (
     JOB_WIDTH,
+    Row,
     job_from,
     optional_json,
     payload_from,
@@ -39,6 +41,8 @@ from headway.store.values import (
 
 def end_attempt(transaction: Transaction, claim: Claim, end: AttemptEnd) -> JobRow | None:
     """End the current attempt as `end` says; None when `claim` is stale."""
+    if isinstance(end, Finish):
+        return _finish_attempt(transaction, claim, end)
     row = transaction.one("current", **fence(claim))
     return None if row is None else _end(transaction, job_from(row), end)
 
@@ -80,40 +84,62 @@ def rescue(
 
 def end_job(transaction: Transaction, job: JobRow, finish: Finish) -> JobRow:
     """Make a live job terminal; its attempt, if it has one, was recorded by the caller."""
-    kept_bytes = finish.kept_bytes
+    row = transaction.one("end_job", sequence=job.sequence, **_final(transaction, finish))
+    assert row is not None, "a terminal job was about to be overwritten"
+    return _ended(transaction, row, finish, job.state is JobState.RUNNING)
+
+
+def _finish_attempt(transaction: Transaction, claim: Claim, finish: Finish) -> JobRow | None:
+    """`_end` for what most attempts come to, in fewer statements.
+
+    After each one the store's thread has to queue for Python's lock.
+    """
+    row = transaction.one("finish_attempt", **fence(claim), **_final(transaction, finish))
+    if row is None:
+        return None
+    job = _ended(transaction, row, finish, was_running=True)
+    _record(transaction, job, claim.owner, finish.outcome, finish.error, finish.usage)
+    return job
+
+
+def _final(transaction: Transaction, finish: Finish) -> dict[str, Any]:
+    """What a job's row has when the job has ended."""
+    result = finish.result
+    return {
+        "state": state_of(finish.outcome),
+        "outcome": finish.outcome,
+        "error_json": optional_json(finish.error),
+        "crashed": finish.crashed,
+        "kept_bytes": finish.kept_bytes + (len(result.json or "") if result else 0),
+        "now_us": transaction.now_us,
+    }
+
+
+def _ended(transaction: Transaction, row: Row, finish: Finish, was_running: bool) -> JobRow:
+    """What else belongs to a job's end, from the row that says so."""
+    job = job_from(row)
     if finish.result is not None:
-        kept_bytes += len(finish.result.json or "")
         transaction.change(
             "insert_result",
             sequence=job.sequence,
             json=finish.result.json,
             file=finish.result.file,
         )
-    row = transaction.one(
-        "end_job",
-        sequence=job.sequence,
-        state=state_of(finish.outcome),
-        outcome=finish.outcome,
-        error_json=optional_json(finish.error),
-        crashed=finish.crashed,
-        kept_bytes=kept_bytes,
-        now_us=transaction.now_us,
-    )
-    assert row is not None, "a terminal job was about to be overwritten"
     locks.admit(transaction, job.lock_name)
-    if job.state is JobState.RUNNING:
+    if was_running:
         left_running(transaction, row[JOB_WIDTH], job)
-    return job_from(row)
+    return job
 
 
 def _end(transaction: Transaction, job: JobRow, end: AttemptEnd) -> JobRow:
+    assert job.owner is not None
     if isinstance(end, Finish):
-        _record(transaction, job, end.outcome, end.error, end.usage)
+        _record(transaction, job, job.owner, end.outcome, end.error, end.usage)
         return end_job(transaction, job, end)
     if isinstance(end, RetryLater):
-        _record(transaction, job, end.outcome, end.error, end.usage)
+        _record(transaction, job, job.owner, end.outcome, end.error, end.usage)
     else:
-        _record(transaction, job, None, None, end.usage)
+        _record(transaction, job, job.owner, None, None, end.usage)
     if job.cancel_requested_at is not None:
         # It would run again, but somebody wants it gone: the durable intent decides.
         crashed = isinstance(end, RetryLater) and end.crashed
@@ -157,6 +183,7 @@ def _again(transaction: Transaction, job: JobRow, end: RetryLater | Release) -> 
 def _record(
     transaction: Transaction,
     job: JobRow,
+    owner: str,
     outcome: Outcome | None,
     error: ErrorInfo | None,
     usage: Usage | None,
@@ -166,7 +193,7 @@ def _record(
         "insert_attempt",
         sequence=job.sequence,
         attempt=job.attempt,
-        owner=job.owner,
+        owner=owner,
         started_at_us=us_from_time(job.started_at),
         ended_at_us=transaction.now_us,
         outcome=outcome,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -31,6 +32,8 @@ JOB_COLUMNS = (
 )
 JOB_WIDTH = JOB_COLUMNS.count(",") + 1
 
+_SHORT_TERMS = 2000
+"""Characters; those of a few environment variables more are kept by nobody."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _STATES = {state.value: state for state in JobState}
@@ -80,7 +83,15 @@ def terms_json(job: NewJob) -> str:
 
 
 def payload_from(input_json: str, terms: str) -> Payload:
-    return msgspec.structs.replace(_payload.decode(terms), input_json=input_json)
+    known = len(terms) <= _SHORT_TERMS
+    payload = _decode_short_terms(terms) if known else _payload.decode(terms)
+    return msgspec.structs.replace(payload, input_json=input_json)
+
+
+@lru_cache(maxsize=64)
+def _decode_short_terms(terms: str) -> Payload:
+    """Jobs of an operation have the same terms, as a rule."""
+    return _payload.decode(terms)
 
 
 def terms_from(terms: str) -> Payload:

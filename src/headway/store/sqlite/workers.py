@@ -158,10 +158,21 @@ class WriterThread(ConnectionThread):
     def __init__(self, connect: Callable[[], sqlite3.Connection], lock: Path) -> None:
         super().__init__("headway-store-writer", connect)
         self._lock = lock
+        self._lock_file: int | None = None
+
+    def _main(self) -> None:
+        try:
+            super()._main()
+        finally:
+            if self._lock_file is not None:
+                os.close(self._lock_file)
 
     def _execute(self, connection: sqlite3.Connection, batch: list[_Work[Any]]) -> None:
         try:
-            with locked(self._lock):
+            if self._lock_file is None:
+                # Kept open: each system call more is one more wait for Python's lock.
+                self._lock_file = _open_lock(self._lock)
+            with _held(self._lock_file):
                 self._commit(connection, batch)
         except (sqlite3.Error, OSError) as error:
             # Nothing of the batch is on the disk: no caller may believe that it is.
@@ -169,18 +180,21 @@ class WriterThread(ConnectionThread):
                 work.error = _mapped(error)
 
     def _commit(self, connection: sqlite3.Connection, batch: list[_Work[Any]]) -> None:
-        connection.execute("BEGIN IMMEDIATE")
+        """Run the operations, together if none fails, and commit.
+
+        That spares two statements for each, and after each statement the thread has to queue for
+        Python's lock. If one fails all are undone, and run once more, each so that it can be undone
+        alone.
+        """
+        wanted = [work for work in batch if not work.abandoned]
         try:
-            wanted = [work for work in batch if not work.abandoned]
-            if len(wanted) == 1:
-                # Its failure undoes all that there is, and two statements are saved: after each one
-                # the thread has to queue for Python's lock.
-                _run_one(connection, wanted[0])
-                if wanted[0].error is not None:
-                    if connection.in_transaction:
-                        connection.execute("ROLLBACK")
+            connection.execute("BEGIN IMMEDIATE")
+            if not _run_together(connection, wanted):
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                if len(wanted) == 1:
                     return
-            else:
+                connection.execute("BEGIN IMMEDIATE")
                 for work in wanted:
                     self._run_apart(connection, work)
             connection.execute("COMMIT")
@@ -204,7 +218,20 @@ class WriterThread(ConnectionThread):
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold the writers' lock; waits for its turn."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = _open_lock(path)
+    try:
+        with _held(descriptor):
+            yield
+    finally:
+        os.close(descriptor)
+
+
+def _open_lock(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+@contextmanager
+def _held(descriptor: int) -> Iterator[None]:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
@@ -212,10 +239,19 @@ def locked(path: Path) -> Iterator[None]:
         # Unlocked by name, not only by closing: a child that was forked in this moment holds a copy
         # of the descriptor until it executes its program, and the lock with it.
         fcntl.flock(descriptor, fcntl.LOCK_UN)
-        os.close(descriptor)
+
+
+def _run_together(connection: sqlite3.Connection, works: list[_Work[Any]]) -> bool:
+    """Run operations one after another; False when one failed, and the rest was not run."""
+    for work in works:
+        _run_one(connection, work)
+        if work.error is not None:
+            return False
+    return True
 
 
 def _run_one(connection: sqlite3.Connection, work: _Work[Any]) -> None:
+    work.result = work.error = None
     try:
         work.result = work.function(connection)
     except sqlite3.Error as error:

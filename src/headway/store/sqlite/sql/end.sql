@@ -8,6 +8,14 @@ UPDATE jobs SET state = :state, outcome = :outcome, error_json = :error_json,
 WHERE sequence = :sequence AND state IN ('PENDING', 'RUNNING')
 RETURNING {job}, (SELECT version FROM limits_version);
 
+-- name: finish_attempt
+-- The same for the current attempt, fenced in the one statement: no row when the claim is stale.
+UPDATE jobs SET state = :state, outcome = :outcome, error_json = :error_json,
+    wait_reason = NULL, wait_detail = NULL, run_at_us = NULL, owner = NULL, lease_until_ns = NULL,
+    ended_at_us = :now_us, crashes = crashes + :crashed, kept_bytes = kept_bytes + :kept_bytes
+WHERE id = :job_id AND attempt = :attempt AND owner = :owner AND state = 'RUNNING'
+RETURNING {job}, (SELECT version FROM limits_version);
+
 -- name: requeue
 -- From RUNNING back to PENDING: retry, drain, lease lost.
 UPDATE jobs SET state = 'PENDING', wait_reason = :wait_reason, wait_detail = :wait_detail,
