@@ -117,9 +117,7 @@ class AttemptRun:
         self._attempt: RunningAttempt | None = None
         self._progress: Progress | None = None
         self._progress_stored: Progress | None = None
-        job = claimed.claim
-        history = services.state_dir.attempt_progress(job.job_id, job.attempt)
-        self._history = ProgressHistory(history, services.clock)
+        self._history: ProgressHistory | None = None
         self._writes: set[asyncio.Task[Any]] = set()
         self._recordings: set[asyncio.Task[Any]] = set()
         self._progress_task: asyncio.Task[None] | None = None
@@ -128,7 +126,8 @@ class AttemptRun:
     async def run(self) -> None:
         """Run the attempt and store its end; never raises for the job's sake."""
         self._services.metrics.started(self.claimed)
-        self._services.doorbell.ring(job_topic(self.claimed.job.id))
+        # Nobody waits for a job to begin as they wait for its end.
+        self._services.doorbell.ring_later(job_topic(self.claimed.job.id))
         try:
             await self._run()
         except Exception as error:  # noqa: BLE001 - our bug; the job must not stay RUNNING for it
@@ -149,12 +148,10 @@ class AttemptRun:
         if self._stop is not Stop.NO:
             self._begin_stop(self._attempt)
         result = await self._attempt.wait()
-        end = asyncio.create_task(self._store_end(result))
-        # The end is handed to the store before the slot is, so that both the end and the claim
-        # that follows share one commit.
-        await asyncio.sleep(0)
+        # Whoever claims for the slot wakes when this task waits for the store: so the end is in the
+        # store's queue first, and the claim that follows shares its commit.
         self._free_slot()
-        await end
+        await self._store_end(result)
 
     async def _briefing(self) -> Briefing | ErrorInfo:
         """What the attempt is given besides its payload, or why it cannot run any more."""
@@ -316,11 +313,18 @@ class AttemptRun:
         )
         try:
             if await self._services.store.progress(self.claimed.claim, stored):
-                self._history.add(stored)
+                self._keep_progress(stored)
             self._progress_stored = progress
         except StoreUnavailable as error:
             _log.warning("job %s: progress was not stored: %s", self._named()[0], error)
         self._services.doorbell.ring(job_topic(self.claimed.job.id))
+
+    def _keep_progress(self, progress: values.Progress) -> None:
+        if self._history is None:
+            claim = self.claimed.claim
+            path = self._services.state_dir.attempt_progress(claim.job_id, claim.attempt)
+            self._history = ProgressHistory(path, self._services.clock)
+        self._history.add(progress)
 
     async def _settle_progress(self) -> None:
         """Let nothing written on the way come after the end: it would be refused as stale."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from headway.core.clock import s_from_ns
-from headway.core.states import Lane
+from headway.core.states import Lane, Outcome
 from headway.dispatch.lanes import LaneSlots
 from headway.execution.attempt import AttemptResult
 from headway.store.values import AttemptEnd, ClaimedJob, Finish, Release, Rescued
@@ -29,6 +29,7 @@ class _Series:
     peak_rss: Histogram
     rss_growth: Counter
     cpu: Counter
+    ended: dict[tuple[Outcome, str], Counter] = field(default_factory=dict)
 
 
 class AttemptMetrics:
@@ -145,8 +146,13 @@ class AttemptMetrics:
         disposition = "final" if isinstance(end, Finish) else "retried"
         if isinstance(end, Release):
             disposition = "released"
-        job, series = claimed.job, self._series_of(claimed)
-        self._ended.labels(job.operation, job.lane, result.outcome, disposition).inc()
+        series = self._series_of(claimed)
+        ended = series.ended.get((result.outcome, disposition))
+        if ended is None:
+            job = claimed.job
+            ended = self._ended.labels(job.operation, job.lane, result.outcome, disposition)
+            series.ended[result.outcome, disposition] = ended
+        ended.inc()
         series.peak_rss.observe(result.usage.peak_rss_bytes)
         series.rss_growth.inc(max(0, result.usage.rss_growth_bytes))
         series.cpu.inc(max(0.0, result.usage.cpu_s))

@@ -20,6 +20,9 @@ _log = logging.getLogger(__name__)
 _MAX_DATAGRAM = 4096
 _MAX_READS = 256
 """Datagrams taken from the socket in one turn of the event loop."""
+_LATER_S = 0.005
+_MAX_LATER = 50
+"""Topics that fit into one datagram, whatever is rung with them."""
 _SUFFIX = ".bell"
 _KNOWN_FOR_NS = 100 * NS_PER_MS
 """How long the sockets that were found are rung without looking for others. The directory's time
@@ -36,12 +39,15 @@ class UnixDoorbell:
 
     def __init__(self, state_dir: StateDir) -> None:
         self._directory = state_dir.bells
+        self._path = str(self._directory)
         self._board = Board()
         self._name = f"{os.getpid()}-{secrets.token_hex(4)}{_SUFFIX}"
         self._socket: socket.socket | None = None
         self._sockets: SocketDir | None = None
         self._known: dict[str, str] = {}
         self._known_at = (0, 0)
+        self._later: list[str] = []
+        self._later_timer: asyncio.TimerHandle | None = None
 
     async def open(self) -> None:
         self._sockets = SocketDir(self._directory)
@@ -51,6 +57,9 @@ class UnixDoorbell:
         asyncio.get_running_loop().add_reader(self._socket, self._read)
 
     async def close(self) -> None:
+        if self._later_timer is not None:
+            self._later_timer.cancel()
+            self._ring_late()
         if self._socket is not None:
             asyncio.get_running_loop().remove_reader(self._socket)
             self._socket.close()
@@ -63,9 +72,28 @@ class UnixDoorbell:
     def ring(self, *topics: str) -> None:
         for topic in topics:
             self._board.ring(topic)
+        self._ring_others(topics)
+
+    def ring_later(self, topic: str) -> None:
+        self._board.ring(topic)
+        self._later.append(topic)
+        if len(self._later) >= _MAX_LATER or self._socket is None:
+            self._ring_others(())
+        elif self._later_timer is None:
+            loop = asyncio.get_running_loop()
+            self._later_timer = loop.call_later(_LATER_S, self._ring_late)
+
+    def _ring_late(self) -> None:
+        self._later_timer = None
+        if self._later:
+            self._ring_others(())
+
+    def _ring_others(self, topics: tuple[str, ...]) -> None:
+        """Ring in the other processes, with what was to be rung later."""
+        later, self._later = self._later, []
         if self._socket is None or self._sockets is None:
             return
-        message = "\n".join(topics).encode()
+        message = "\n".join(dict.fromkeys((*later, *topics))).encode()
         for name, address in tuple(self._others(self._sockets).items()):
             self._send(self._socket, name, address, message)
 
@@ -80,7 +108,7 @@ class UnixDoorbell:
         changed_ns, found_ns = self._known_at
         now_ns = monotonic_ns()
         try:
-            last_change_ns = os.stat(self._directory).st_mtime_ns
+            last_change_ns = os.stat(self._path).st_mtime_ns
             if last_change_ns == changed_ns and now_ns - found_ns < _KNOWN_FOR_NS:
                 return self._known
             names = os.listdir(self._directory)

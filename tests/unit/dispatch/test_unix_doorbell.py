@@ -27,6 +27,24 @@ async def test_a_ring_wakes_its_topic_here_and_in_other_processes(state_dir: Sta
     await other.close()
 
 
+async def test_a_ring_for_later_goes_with_the_next_one_or_soon_by_itself(
+    state_dir: StateDir,
+) -> None:
+    one, other = await two(state_dir)
+    with one.listen("a") as mine, other.listen("a") as theirs, other.listen("b") as third:
+        one.ring_later("a")
+        assert await mine.wait(5)
+        assert await theirs.wait(5)
+        one.ring_later("a")
+        one.ring("b")
+        assert await third.wait(5)
+        assert await theirs.wait(0)  # it came in the same datagram
+        one.ring_later("b")
+        await one.close()
+        assert await third.wait(5)  # rung by the closing, whatever the timer did
+    await other.close()
+
+
 async def test_a_ring_before_the_wait_is_kept_and_many_wake_once(doorbell: UnixDoorbell) -> None:
     with doorbell.listen("a", "b") as bell:
         for _ in range(5):
