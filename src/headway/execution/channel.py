@@ -15,6 +15,8 @@ from headway.core.frames import encode_frame
 from headway.execution.messages import FromJob, Start, encode
 
 _HEADER = struct.Struct(">I")
+_FIRST_BYTES = 64 * 1024
+"""Received at once: an attempt is sent as one frame, and as a rule all of it is there."""
 
 
 class JobChannel:
@@ -35,45 +37,50 @@ class JobChannel:
 
     def receive(self) -> tuple[Start, int] | None:
         """Wait for the next attempt and its log descriptor; None when the supervisor hung up."""
-        header, descriptors = self._receive_header()
-        if len(header) < _HEADER.size or not descriptors:
+        begun, descriptors = self._receive_begun()
+        if len(begun) < _HEADER.size or not descriptors:
             for descriptor in descriptors:
                 os.close(descriptor)
             return None
-        body = self._receive_exactly(_HEADER.unpack(header)[0])
+        body = self._receive_rest(_HEADER.unpack_from(begun)[0], begun[_HEADER.size :])
         if body is None:
             return None
         return self._decoder.decode(body), descriptors[0]
 
-    def send(self, message: FromJob) -> None:
-        """Send one message whole; may be called from any thread."""
-        frame = encode_frame(encode(message))
+    def send(self, *messages: FromJob) -> None:
+        """Send messages whole, in one go; may be called from any thread."""
+        frames = b"".join([encode_frame(encode(message)) for message in messages])
 
         def action() -> None:
             with self._lock:
-                self._socket.sendall(frame)
+                self._socket.sendall(frames)
 
         self._shield(action)
 
     def fileno(self) -> int:
         return self._socket.fileno()
 
-    def _receive_header(self) -> tuple[bytes, list[int]]:
-        header, descriptors = b"", array.array("i")
+    def _receive_begun(self) -> tuple[bytes, list[int]]:
+        """The frame as far as it is there, with its header, and the descriptors."""
+        begun, descriptors = b"", array.array("i")
         space = socket.CMSG_SPACE(descriptors.itemsize)
-        while len(header) < _HEADER.size:
-            data, ancillary, _, _ = self._socket.recvmsg(_HEADER.size - len(header), space)
+        while len(begun) < _HEADER.size:
+            data, ancillary, _, _ = self._socket.recvmsg(_FIRST_BYTES, space)
             for level, kind, content in ancillary:
                 if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
                     descriptors.frombytes(content)
             if not data:
                 break
-            header += data
-        return header, list(descriptors)
+            begun += data
+        return begun, list(descriptors)
 
-    def _receive_exactly(self, count: int) -> bytes | None:
+    def _receive_rest(self, count: int, begun: bytes) -> bytes | None:
+        """The whole body, of which `begun` is there; None when the supervisor hung up."""
+        if len(begun) == count:
+            return begun
         buffer = bytearray(count)
-        view, have = memoryview(buffer), 0
+        view, have = memoryview(buffer), len(begun)
+        view[:have] = begun
         while have < count:
             received = self._socket.recv_into(view[have:])
             if received == 0:

@@ -9,6 +9,8 @@ from pathlib import Path
 from headway.jobs.masking import Masker
 
 DEBUG_LOG_LIMIT_BYTES = 64 * 1024 * 1024
+_FORMAT = logging.Formatter("%(asctime)s.%(msecs)03d %(levelname)s %(message)s", "%H:%M:%S")
+"""Made once: it checks its pattern, which took longer than all else that a logger is."""
 _CUT = "[headway: the debug log was cut here: it reached its limit of {} bytes]\n"
 
 
@@ -25,9 +27,7 @@ class DebugLogHandler(logging.FileHandler):
         self._limit = limit_bytes
         self._masker = masker
         self._size = 0
-        self.setFormatter(
-            logging.Formatter("%(asctime)s.%(msecs)03d %(levelname)s %(message)s", "%H:%M:%S")
-        )
+        self.setFormatter(_FORMAT)
 
     def _open(self) -> TextIOWrapper:
         Path(self.baseFilename).parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import gc
 import os
@@ -88,6 +89,7 @@ class JobProcess:
         self._registry = registry
         self._surroundings = surroundings
         self._state: ProcessState | None = None
+        self._rss_bytes: int | None = None
 
     def serve(self) -> NoReturn:
         """Run attempts until there are no more; then end without Python's shutdown.
@@ -113,15 +115,19 @@ class JobProcess:
         if start.reuse and self._state is None:
             # The received log is already open: it is closed when the state is compared.
             self._state = ProcessState(spare_descriptors=1)
-        meter = _Meter(start.first)
+        meter = _Meter(self._rss_bytes)
         set_title(f"{start.lane.value} job {start.job_id} {start.operation}")
         environment = self._surroundings.enter(start, log)
-        verdict, returned_ns = self._judge(start, environment)
+        verdict, rest, returned_ns = self._judge(start, environment)
         self._surroundings.flush()
         self._surroundings.leave()
         descendants = has_descendants()
-        retire = self._make_as_new(start, descendants) if start.reuse else None
-        self._channel.send(meter.ended(verdict, returned_ns, descendants, retire))
+        facts = read_process(os.getpid())
+        self._rss_bytes = facts.rss_bytes if facts else 0
+        threads = facts.threads if facts else 1
+        retire = self._make_as_new(start, descendants, threads) if start.reuse else None
+        ended = meter.ended(verdict, returned_ns, descendants, retire, self._rss_bytes)
+        self._channel.send(*rest, ended)
         if start.reuse and retire is None:
             set_title("idle short-lane process")
             # What the attempt left in cycles goes now, while nobody waits. The heap from before the
@@ -129,13 +135,20 @@ class JobProcess:
             gc.collect()
         return start.reuse and retire is None
 
-    def _judge(self, start: Start, environment: dict[str, str]) -> tuple[Verdict, int]:
-        """Run the function; what it said, without the values of its secrets."""
+    def _judge(
+        self, start: Start, environment: dict[str, str]
+    ) -> tuple[Verdict, tuple[ResultChunk, ...], int]:
+        """Run the function; what it said, without the values of its secrets.
+
+        Returns:
+            The verdict, what of the result goes with the end, and when the function returned.
+        """
         masker = start.secrets.masker()
         answer, returned_ns = self._run(start, environment, masker)
         if answer is None:
-            return GaveUp(), returned_ns
-        return self._told(invocation.masked(answer, masker)), returned_ns
+            return GaveUp(), (), returned_ns
+        verdict, rest = self._told(invocation.masked(answer, masker))
+        return verdict, rest, returned_ns
 
     def _run(
         self, start: Start, environment: dict[str, str], masker: Masker | None
@@ -202,16 +215,17 @@ class JobProcess:
             sink=_Sink(self._channel, self._gate),
         )
 
-    def _told(self, answer: invocation.Answer) -> Verdict:
-        """The verdict of an answer; a result goes ahead of it."""
+    def _told(self, answer: invocation.Answer) -> tuple[Verdict, tuple[ResultChunk, ...]]:
+        """The verdict of an answer; a result goes ahead of it, all but its last part."""
         if not isinstance(answer, invocation.Returned) or answer.result is None:
-            return _verdict(answer)
+            return _verdict(answer), ()
         view = memoryview(answer.result)
-        for begin in range(0, len(view), RESULT_CHUNK_BYTES):
+        last = max(0, len(view) - 1) // RESULT_CHUNK_BYTES * RESULT_CHUNK_BYTES
+        for begin in range(0, last, RESULT_CHUNK_BYTES):
             self._channel.send(ResultChunk(bytes(view[begin : begin + RESULT_CHUNK_BYTES])))
-        return GaveResult(len(view))
+        return GaveResult(len(view)), (ResultChunk(bytes(view[last:])),)
 
-    def _make_as_new(self, start: Start, descendants: bool) -> str | None:
+    def _make_as_new(self, start: Start, descendants: bool, threads: int) -> str | None:
         assert self._state is not None
         if start.secrets:
             return "it held secrets: what the operation remembers must not reach another job"
@@ -220,7 +234,7 @@ class JobProcess:
         if self._gate.requested:
             return "the attempt was told to stop"
         self._state.restore()
-        return self._state.reason_to_retire()
+        return self._state.reason_to_retire(threads)
 
 
 def _verdict(answer: invocation.Answer) -> Verdict:
@@ -234,56 +248,61 @@ def _verdict(answer: invocation.Answer) -> Verdict:
 
 
 class _Meter:
-    """CPU time and memory of one attempt, as the process itself can see them."""
+    """CPU time and memory of one attempt, as the process itself can see them.
 
-    def __init__(self, first: bool) -> None:
-        if not first:
+    Args:
+        rss_bytes: When the attempt before ended; None: this one is the first.
+    """
+
+    def __init__(self, rss_bytes: int | None) -> None:
+        if rss_bytes is None:
+            facts = read_process(os.getpid())
+            rss_bytes = facts.rss_bytes if facts else 0
+        else:
             _reset_peak_memory()
-        self._cpu_s = _cpu_s()
-        self._rss_bytes = _rss_bytes()
+        self._rss_bytes = rss_bytes
+        own, children = _used()
+        self._cpu_s = _cpu_s(own) + _cpu_s(children)
 
     def ended(
-        self, verdict: Verdict, returned_ns: int, descendants: bool, retire: str | None
+        self,
+        verdict: Verdict,
+        returned_ns: int,
+        descendants: bool,
+        retire: str | None,
+        rss_bytes: int,
     ) -> Ended:
-        rss_bytes = _rss_bytes()
+        own, children = _used()
         return Ended(
             verdict=verdict,
             returned_ns=returned_ns,
             descendants=descendants,
             retire=retire,
-            peak_rss_bytes=_peak_rss_bytes(),
+            peak_rss_bytes=1024 * max(own.ru_maxrss, children.ru_maxrss),
             rss_bytes=rss_bytes,
             rss_growth_bytes=rss_bytes - self._rss_bytes,
-            cpu_s=_cpu_s() - self._cpu_s,
+            cpu_s=_cpu_s(own) + _cpu_s(children) - self._cpu_s,
         )
 
 
-def _cpu_s() -> float:
-    return sum(
-        used.ru_utime + used.ru_stime
-        for used in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    )
+def _used() -> tuple[resource.struct_rusage, resource.struct_rusage]:
+    """By this process, and by the children that it waited for."""
+    return resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
 
 
-def _peak_rss_bytes() -> int:
-    return 1024 * max(
-        resource.getrusage(who).ru_maxrss
-        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    )
-
-
-def _rss_bytes() -> int:
-    facts = read_process(os.getpid())
-    return facts.rss_bytes if facts else 0
+def _cpu_s(used: resource.struct_rusage) -> float:
+    return used.ru_utime + used.ru_stime
 
 
 def _reset_peak_memory() -> None:
     """Let the kernel count this process's peak from now (proc(5), clear_refs)."""
-    try:
-        with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
-            file.write("5")
-    except OSError:
-        return
+    with contextlib.suppress(OSError):
+        # Without a file object, which would take longer than the rest.
+        handle = os.open("/proc/self/clear_refs", os.O_WRONLY)
+        try:
+            os.write(handle, b"5")
+        finally:
+            os.close(handle)
 
 
 def has_descendants() -> bool:

@@ -67,6 +67,7 @@ class ProcessFacts(NamedTuple):
     parent: int
     group: int
     session: int
+    threads: int
     start_ticks: int
     rss_bytes: int
 
@@ -96,6 +97,7 @@ def read_process(pid: int) -> ProcessFacts | None:
         parent=int(fields[1]),
         group=int(fields[2]),
         session=int(fields[3]),
+        threads=int(fields[17]),
         start_ticks=int(fields[19]),
         rss_bytes=int(fields[21]) * PAGE_BYTES,
     )

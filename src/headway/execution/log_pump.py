@@ -18,6 +18,9 @@ PIPE_BYTES = 256 * 1024
 REST_S = 0.002
 """After a read that did not fill the buffer the pump rests for so long and lets lines gather.
 Without it a job that prints 100,000 short lines a second wakes the event loop for nearly each."""
+LISTEN_AFTER_S = 0.005
+"""An attempt that is over by then, and printed little, wakes nobody for its output: it is read at
+the end."""
 NOTICE_S = 0.005
 """Growth is told at once, then at most this often."""
 DRAIN_LIMIT_S = 2.0
@@ -50,10 +53,11 @@ class LogPump:
     """Reads a pipe without ever waiting for it, and appends to a file that it makes on first need.
 
     Args:
-        path: The attempt's log. Never another attempt's, so appending can mix nothing.
+        path: Says where the attempt's log is. Never another attempt's, so appending can mix
+            nothing. Not asked for an attempt that prints nothing.
     """
 
-    def __init__(self, path: Path, rules: LogRules) -> None:
+    def __init__(self, path: Callable[[], Path], rules: LogRules) -> None:
         self._path = path
         self._rules = rules
         self._loop = asyncio.get_running_loop()
@@ -77,7 +81,7 @@ class LogPump:
         os.set_blocking(self._reader, False)
         with contextlib.suppress(OSError, AttributeError):
             fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-        self._loop.add_reader(self._reader, self._on_readable)
+        self._rest = self._loop.call_later(LISTEN_AFTER_S, self._wake)
         return writer
 
     async def finish(self) -> LogSummary:
@@ -87,11 +91,13 @@ class LogPump:
         not write: what is left then is dropped.
         """
         self._finishing = True
-        self._wake()
+        self._end_rest()
         # Not waiting for anything here: only letting others have their turn.
         while self._read():  # noqa: ASYNC110 -- see above
             await asyncio.sleep(0)
         if self._reader is not None:
+            if self._rest is None:
+                self._loop.add_reader(self._reader, self._on_readable)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(DRAIN_LIMIT_S):
                     await asyncio.shield(self._end)
@@ -115,11 +121,14 @@ class LogPump:
         self._rest = self._loop.call_later(seconds, self._wake)
 
     def _wake(self) -> None:
+        self._rest = None
+        if self._reader is not None:
+            self._loop.add_reader(self._reader, self._on_readable)
+
+    def _end_rest(self) -> None:
         if self._rest is not None:
             self._rest.cancel()
             self._rest = None
-            if self._reader is not None:
-                self._loop.add_reader(self._reader, self._on_readable)
 
     def _read(self) -> int:
         """Move one buffer; returns its size, 0 when there is nothing now or ever."""
@@ -190,11 +199,12 @@ class LogPump:
     def _opened(self) -> int:
         if self._file is None:
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+            path = self._path()
             try:
-                self._file = os.open(self._path, flags, 0o600)
+                self._file = os.open(path, flags, 0o600)
             except FileNotFoundError:
-                self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                self._file = os.open(self._path, flags, 0o600)
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._file = os.open(path, flags, 0o600)
             self._size += os.fstat(self._file).st_size
         return self._file
 

@@ -113,7 +113,6 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         reuse: The process is to be ready for another attempt afterwards.
-        first: It has run none before.
     """
 
     job_id: str
@@ -134,7 +133,6 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     artifact_dir: str
     debug_log: str
     reuse: bool
-    first: bool
 
 
 # --- job process to supervisor ------------------------------------------------------------------

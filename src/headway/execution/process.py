@@ -72,6 +72,8 @@ class JobProcessHandle:
         self._decoder = msgspec.msgpack.Decoder(FromJob)
         self._on_message: Callable[[FromJob], None] = lambda _: None
         self._unsent = b""
+        self._life = select.poll()
+        self._life.register(process.pidfd, select.POLLIN)
         loop.add_reader(process.pidfd, self._on_death)
         loop.add_reader(process.control, self._on_readable)
 
@@ -109,9 +111,7 @@ class JobProcessHandle:
         """Whether it is dead at this moment, even if the event loop has not been told yet."""
         if self._pidfd is None or self.exit.done():
             return True
-        poll = select.poll()
-        poll.register(self._pidfd, select.POLLIN)
-        return bool(poll.poll(0))
+        return bool(self._life.poll(0))
 
     def _on_writable(self) -> None:
         assert self._control is not None

@@ -72,6 +72,7 @@ class Workshop:
     sampler: UsageSampler
     temp_dirs: TempDirs
     state_dir: StateDir
+    work_dir: str
     clock: Clock
 
 
@@ -225,7 +226,7 @@ class RunningAttempt:
     async def _run_in(self, process: JobProcessHandle, temp_dir: str) -> AttemptResult:
         masker = self.plan.secrets.masker()
         pump = LogPump(
-            self._shop.state_dir.attempt_log(self.plan.job_id, self.plan.attempt),
+            lambda: self._shop.state_dir.attempt_log(self.plan.job_id, self.plan.attempt),
             LogRules(
                 self.plan.limits.log_bytes,
                 self._observer.may_write,
@@ -286,21 +287,20 @@ class RunningAttempt:
             result_limit_bytes=plan.limits.result_bytes,
             artifact_limit_bytes=plan.limits.artifact_bytes,
             temp_dir=temp_dir,
-            work_dir=str(files.job_work(plan.job_id)),
-            artifact_dir=f"{files.job_artifacts(plan.job_id)}/{plan.attempt}",
+            # As text: joining paths took longer than all else that is sent here.
+            work_dir=f"{self._shop.work_dir}/{plan.job_id}",
+            artifact_dir=f"{files.artifacts}/{plan.job_id}/{plan.attempt}",
             debug_log=str(files.attempt_debug_log(plan.job_id, plan.attempt)),
             reuse=plan.lane is Lane.SHORT,
-            first=process.attempts == 0,
         )
 
     async def _until_over(self, process: JobProcessHandle) -> Ended | None:
         """Wait for the answer, the death or the order to kill, whatever comes first."""
-        events: set[asyncio.Future[Any]] = {process.ended, process.exit, self._kill_now}
-        await asyncio.wait(events, return_when=asyncio.FIRST_COMPLETED)
+        await _first_of(process.ended, process.exit, self._kill_now)
         if process.ended.cancelled() and not process.exit.done() and not self._kill_now.done():
             # It closed its socket: dying, as a rule.
-            events.discard(process.ended)
-            await asyncio.wait(events, timeout=HANG_UP_LIMIT_S, return_when=asyncio.FIRST_COMPLETED)
+            rest = (process.exit, self._kill_now)
+            await asyncio.wait(rest, timeout=HANG_UP_LIMIT_S, return_when=asyncio.FIRST_COMPLETED)
         if process.ended.done() and not process.ended.cancelled():
             return process.ended.result()
         return None
@@ -439,6 +439,23 @@ class RunningAttempt:
             timer.cancel()
         if self._kill_at is not None:
             self._kill_at.cancel()
+
+
+async def _first_of(*events: asyncio.Future[Any]) -> None:
+    """Wait until one is done. What `asyncio.wait` does with sets takes several times as long."""
+    first: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def tell(_: asyncio.Future[Any]) -> None:
+        if not first.done():
+            first.set_result(None)
+
+    for event in events:
+        event.add_done_callback(tell)
+    try:
+        await first
+    finally:
+        for event in events:
+            event.remove_done_callback(tell)
 
 
 def _describe_death(killed_by: int | None, code: int | None) -> str:

@@ -40,6 +40,7 @@ class Supervisor:
             sampler=UsageSampler(),
             temp_dirs=TempDirs(state_dir.tmp, owner),
             state_dir=state_dir,
+            work_dir=str(state_dir.work),
             clock=clock,
         )
 

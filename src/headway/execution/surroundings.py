@@ -54,7 +54,9 @@ class Surroundings:
     def __init__(self, base: Mapping[str, str]) -> None:
         self._base = dict(base)
         self._null = os.open(os.devnull, os.O_RDWR)
-        self._connect(self._null)
+        # No attempt ever sees these, so they are as good after one as before it.
+        self._between = _streams()
+        self._connect(self._null, self._between)
 
     def enter(self, start: Start, log: int) -> dict[str, str]:
         """Give the process to the attempt; `log` becomes standard output and error.
@@ -62,7 +64,8 @@ class Surroundings:
         Returns:
             The environment.
         """
-        self._connect(log)
+        # Fresh ones: the attempt before may have closed, replaced or detached its own.
+        self._connect(log, _streams())
         os.close(log)
         environment = job_environment(self._base, start)
         _replace_environment(environment)
@@ -79,19 +82,23 @@ class Surroundings:
 
     def leave(self) -> None:
         """Close the log and leave the temp directory. `enter` replaces the environment."""
-        self._connect(self._null)
+        self._connect(self._null, self._between)
         os.chdir("/")
         tempfile.tempdir = None
 
-    def _connect(self, descriptor: int) -> None:
-        """Make fresh standard streams: the job may have closed, replaced or detached the old."""
+    def _connect(self, descriptor: int, streams: tuple[IO[Any], ...]) -> None:
+        """Let output go to `descriptor`, and nothing come in."""
         os.dup2(self._null, 0)
         os.dup2(descriptor, 1)
         os.dup2(descriptor, 2)
-        for number, name in enumerate(("stdin", "stdout", "stderr")):
-            stream = _stream(number, "w" if number else "r")
+        for name, stream in zip(("stdin", "stdout", "stderr"), streams, strict=True):
             setattr(sys, name, stream)
             setattr(sys, f"__{name}__", stream)
+
+
+def _streams() -> tuple[IO[Any], ...]:
+    """Standard input, output and error, on the descriptors that they always have."""
+    return _stream(0, "r"), _stream(1, "w"), _stream(2, "w")
 
 
 def _stream(descriptor: int, mode: str) -> IO[Any]:

@@ -27,7 +27,7 @@ class Rules:
 
 
 def opened(path: Path, rules: Rules) -> tuple[LogPump, int]:
-    pump = LogPump(path, rules.frozen())
+    pump = LogPump(lambda: path, rules.frozen())
     return pump, pump.open()
 
 
