@@ -85,7 +85,8 @@ class OidcAccounts:
         name = claims.get(claim)
         if claim == "email" and claims.get("email_verified") is not True:
             raise LoginFailed("the provider has not verified the e-mail address")
-        name = name.lower() if isinstance(name, str) else ""
+        # Only what is ASCII already: in lower case, the sign for kelvin is the letter k.
+        name = name.lower() if isinstance(name, str) and name.isascii() else ""
         if _NAME.fullmatch(name) is None or name in RESERVED_NAMES:
             raise LoginFailed(f"the claim {claim!r} is not usable as a name here")
         return name

@@ -118,7 +118,9 @@ class OidcClient:
                 refused, or what it says cannot be believed.
         """
         begun = self._opened(ticket)
-        if not secrets.compare_digest(begun["state"], answer.get("state", "")):
+        # As bytes: of texts it compares ASCII only.
+        state = answer.get("state", "").encode("utf-8", "surrogatepass")
+        if not secrets.compare_digest(begun["state"].encode(), state):
             raise LoginFailed("this answer belongs to another login")
         if "error" in answer:
             raise LoginFailed(f"the provider refused: {_short(answer['error'])}")
