@@ -69,14 +69,17 @@ def _reason(transaction: Transaction, creator: str, workspace: str) -> str | Non
     if role is not Role.NONE:
         return f"{creator} is only {role} in {workspace!r} by now and may not run jobs there"
     if creator.startswith(SERVICE_PREFIX):
-        return f"the service token {creator.removeprefix(SERVICE_PREFIX)!r} was revoked meanwhile"
+        label = creator.removeprefix(SERVICE_PREFIX)
+        return f"the service token {label!r} was revoked or has expired meanwhile"
     return f"{creator} is no member of {workspace!r} any more"
 
 
 def _role(transaction: Transaction, creator: str, workspace: str) -> Role:
     if creator.startswith(SERVICE_PREFIX):
         label = creator.removeprefix(SERVICE_PREFIX)
-        rows = transaction.all("live_service_roles", workspace=workspace, label=label)
+        rows = transaction.all(
+            "live_service_roles", workspace=workspace, label=label, now_us=transaction.now_us
+        )
         return max((Role(row[0]) for row in rows), default=Role.NONE, key=list(Role).index)
     user = people.user(transaction, creator)
     if user is not None and user.administrator:

@@ -14,6 +14,10 @@ from headway.store.sqlite.transaction import Transaction
 
 
 def add(transaction: Transaction, token: NewToken, act: Act) -> Token:
+    """Store a token; it is revoked at once when what it stands on has just gone.
+
+    Whoever adds it has looked before, but in another transaction.
+    """
     transaction.change(
         "insert_token", now_us=transaction.now_us, by=act.user, **token_columns(token)
     )
@@ -21,6 +25,8 @@ def add(transaction: Transaction, token: NewToken, act: Act) -> Token:
         transaction, act, "token.add", token.id, token.workspace,
         kind=token.kind.value, label=token.label, user=token.user or "",
     )  # fmt: skip
+    if not _has_ground(transaction, token):
+        _revoke(transaction, token.id, act)
     stored = find(transaction, token.id)
     assert stored is not None
     return stored
@@ -84,6 +90,16 @@ def note_use(transaction: Transaction, used: Mapping[str, datetime]) -> None:
 
 def remove_dead(transaction: Transaction, before: datetime, limit: int) -> int:
     return transaction.change("remove_dead_tokens", before_us=us_from_time(before), limit=limit)
+
+
+def _has_ground(transaction: Transaction, token: NewToken) -> bool:
+    """Whether its user, its workspace and the token that it began with are there."""
+    if token.user is not None and people.user(transaction, token.user) is None:
+        return False
+    if token.kind is TokenKind.SERVICE and token.workspace is not None:
+        return people.workspace(transaction, token.workspace) is not None
+    parent = None if token.parent is None else find(transaction, token.parent)
+    return token.parent is None or (parent is not None and parent.is_live(transaction.now))
 
 
 def _roles(transaction: Transaction, user: str, administrator: bool) -> dict[str, Role]:

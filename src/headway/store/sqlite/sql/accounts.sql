@@ -140,7 +140,7 @@ DELETE FROM tokens WHERE id IN (
 -- The roles of a workspace's service tokens of one name; several while one replaces another.
 SELECT role FROM tokens
 WHERE workspace = :workspace AND workspace IS NOT NULL AND kind = 'service' AND label = :label
-      AND revoked_at_us IS NULL;
+      AND revoked_at_us IS NULL AND (expires_at_us IS NULL OR expires_at_us > :now_us);
 
 -- name: insert_audit
 -- Numbers ascend and are never given out twice.
