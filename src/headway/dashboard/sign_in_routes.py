@@ -76,6 +76,7 @@ class SignInRoutes:
 
     async def ask(self, request: Request, code: Code) -> Response:
         """Ask before a link is used: whatever fetches addresses must not use it up."""
+        self._guesses.check_address(address_of(request.scope))
         grant = await self._sessions.grant_of(code, TokenKind.LINK)
         if grant is None or grant.token.user is None:
             return self._wrong_link(request)
