@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from http.cookies import CookieError, SimpleCookie
 
 from starlette.datastructures import Headers
 from starlette.responses import Response
@@ -195,16 +194,25 @@ def session_cookie(headers: Headers, scope: Scope) -> Shown | None:
 
 
 def cookie_value(scope: Scope, name: str) -> str | None:
-    """The value of a cookie; None: it was not sent, or twice, as nobody honest does."""
+    """The value of a cookie; None: it was not sent, or twice, as nobody honest does.
+
+    Not by the parser of the standard library, which at the first cookie that is not as it should
+    be forgets all: other programs of this host could so sign everybody out.
+    """
     found = []
     for header, value in scope["headers"]:
         if header == b"cookie":
-            try:
-                cookies = SimpleCookie(value.decode("latin-1"))
-            except CookieError:
-                continue
-            found += [morsel.value for key, morsel in cookies.items() if key == name]
+            pairs = (pair.partition("=") for pair in value.decode("latin-1").split(";"))
+            found += [
+                _unquoted(text) for key, equals, text in pairs if equals and key.strip() == name
+            ]
     return found[0] if len(found) == 1 else None
+
+
+def _unquoted(text: str) -> str:
+    text = text.strip()
+    quoted = len(text) > 1 and text[0] == text[-1] == '"'
+    return text[1:-1] if quoted else text
 
 
 def _says_where_from(headers: Headers) -> bool:
