@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from headway.report.search import SearchFinding
 
 
+TABLE_WIDTH = 80
+
+
 @dataclass(frozen=True, slots=True)
 class BenchOutput:
     """What to print.
@@ -71,10 +74,16 @@ def show_report(report: Report, run_dir: Path, code: ExitCode, output: BenchOutp
 
 
 def console_of(*, stderr: bool = False) -> Console:
-    """A console for standard output or standard error."""
+    """A console for standard output, as wide as the tables at least, or for standard error.
+
+    A narrower terminal wraps their lines; rich would cut the last columns off.
+    """
     from rich.console import Console
 
-    return Console(stderr=stderr)
+    console = Console(stderr=stderr)
+    if not stderr:
+        console.width = max(console.width, TABLE_WIDTH)
+    return console
 
 
 def _print_report(report: Report, run_dir: Path) -> None:

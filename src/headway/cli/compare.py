@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headway.cli.bench_outcome import console_of
 from headway.cli.comparison_options import comparison_options, options_from
 from headway.cli.exit_codes import ExitCode
 from headway.cli.spec_options import SectionedCommand
@@ -63,12 +64,10 @@ def print_outcome(outcome: Comparison | Refusal, *, as_json: bool) -> None:
         sys.stdout.buffer.write(comparison_json(outcome))
         sys.stdout.buffer.flush()
         return
-    from rich.console import Console
-
     from headway.compare.terminal import comparison_view, refusal_view
 
     is_refused = isinstance(outcome, Refusal)
-    console = Console(stderr=is_refused)
+    console = console_of(stderr=is_refused)
     console.print(
         refusal_view(outcome) if isinstance(outcome, Refusal) else comparison_view(outcome)
     )

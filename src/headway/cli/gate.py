@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, get_args
 
 import click
 
+from headway.cli.bench_outcome import console_of
 from headway.cli.comparison_options import comparison_options, options_from
 from headway.cli.exit_codes import ExitCode
 from headway.cli.percentages import parse_share
@@ -145,8 +146,6 @@ def _print(report: GateReport, *, as_json: bool) -> None:
         sys.stdout.buffer.write(content + b"\n")
         sys.stdout.buffer.flush()
         return
-    from rich.console import Console
-
     from headway.gate.terminal import gate_view
 
-    Console().print(gate_view(report), highlight=False)
+    console_of().print(gate_view(report), highlight=False)

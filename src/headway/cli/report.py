@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headway.cli.bench_outcome import console_of
 from headway.cli.spec_options import SectionedCommand
 
 if TYPE_CHECKING:
@@ -67,11 +68,9 @@ def report_command(
 
 
 def _print(built: Report, written: list[Path]) -> None:
-    from rich.console import Console
-
     from headway.report.terminal import report_view
 
-    console = Console()
-    console.print(report_view(built))
+    console = console_of()
+    console.print(report_view(built), highlight=False)
     for file in written:
         console.print(f"wrote {file}", soft_wrap=True, highlight=False)

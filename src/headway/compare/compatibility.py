@@ -86,7 +86,7 @@ def _client_of(run: Report) -> dict[str, Any]:
 def _differing(
     what: Any, text: str, one: Mapping[str, Any], other: Mapping[str, Any]
 ) -> Iterator[Unlike]:
-    for name in one.keys() | other.keys():
+    for name in dict.fromkeys((*one, *other)):
         values = one.get(name), other.get(name)
         if values[0] != values[1]:
             detail = f"{text}: {name} is {_short(values[0])} in A and {_short(values[1])} in B"
@@ -98,8 +98,17 @@ def _chosen(part: Mapping[str, Any] | None, names: tuple[str, ...]) -> dict[str,
 
 
 def _short(value: Any) -> str:
-    text = "not set" if value is None else str(value)
+    text = "not set" if value is None else _in_words(value)
     return text if len(text) <= 80 else text[:79] + "…"
+
+
+def _in_words(value: Any) -> str:
+    """A part of a description without its JSON: `kind poisson, rate 10, 20`."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_in_words(one)}" for key, one in value.items() if one is not None)
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_in_words, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def matched_stages(a: Report, b: Report) -> list[tuple[StageReport, StageReport]]:

@@ -86,7 +86,8 @@ class StagePair:
             blocks = data.blocks()
         if isinstance(blocks, TooShort):
             return (
-                f"too short: needs {blocks.needed_s:.0f} s, as it remembers {blocks.memory_s:.1f}"
+                f"too short: its values depend on each other over {blocks.memory_s:.1f} s, so "
+                f"{blocks.needed_s:.0f} s are needed"
             )
         return self._bootstrapped(metric, blocks)
 

@@ -29,11 +29,13 @@ def bin_width_s(duration_s: float) -> float:
 
 
 class Bins:
-    """Equal bins from a stage's start to its end; the last one may be shorter."""
+    """Equal bins from a stage's start to its end; what is left at the end makes one of its own only
+    when it is half as long as the others: in a sliver two replies would be hundreds a second.
+    """
 
     def __init__(self, end_ns: int) -> None:
         self.width_ns = ns_from_s(bin_width_s(end_ns / NS_PER_S))
-        self.count = max(1, -(-end_ns // self.width_ns))
+        self.count = max(1, (end_ns + self.width_ns // 2) // self.width_ns)
         self.edges_ns = [i * self.width_ns for i in range(self.count)] + [end_ns]
 
     def index(self, at_ns: int) -> int:

@@ -19,6 +19,8 @@ hold up the next stage for more than a second."""
 
 _MAX_ERROR_GROUPS = 5
 _MISSING = "–"
+_NAME_WIDTH = 14
+"""`poisson 19.2/s`: without it a narrow terminal takes all of the name's column for the numbers."""
 
 
 def report_view(report: Report) -> RenderableType:
@@ -26,9 +28,11 @@ def report_view(report: Report) -> RenderableType:
     parts: list[RenderableType] = [stage_table(report), Text()]
     for stage in report.stages:
         parts.extend(stage_findings(stage))
+    parts.extend(_left_out(report))
     parts.extend(_floor_lines(report))
     if any(stage.with_failures.response for stage in report.stages):
-        parts.append(Text("(∞): with each failed request counted as infinite", style="dim"))
+        said = "(∞): with each request that did not complete counted as infinite"
+        parts.append(Text(said, style="dim"))
     finding = search_finding(report)
     if finding is not None:
         parts.append(Text.assemble(("search: ", "bold"), finding.text))
@@ -47,7 +51,7 @@ def stage_table(report: Report) -> RenderableType:
 def _load_table(stages: Sequence[StageReport]) -> Table:
     table = _table("stage")
     table.add_column("verdict", no_wrap=True)
-    for header in ("asked/s", "done/s", "in flight", "ok", "failed", "tokens/s"):
+    for header in ("asked\n/s", "done\n/s", "in\nflight", "ok", "failed", "tokens\n/s"):
         table.add_column(header, justify="right", no_wrap=True)
     for stage in stages:
         counts, rates, in_flight = stage.counts, stage.rates, stage.concurrency
@@ -76,7 +80,7 @@ def _times_table(stages: Sequence[StageReport]) -> Table:
 
 def _table(first: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1))
-    table.add_column(first)
+    table.add_column(first, min_width=_NAME_WIDTH)
     return table
 
 
@@ -156,6 +160,12 @@ def _one_line(body: str, limit: int = 200) -> str:
     # A reply is somebody else's text: control characters must not reach the terminal.
     text = " ".join("".join(c if c.isprintable() else " " for c in body).split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _left_out(report: Report) -> list[Text]:
+    """Rows of the file that were not sent: who does not read it here may never know."""
+    notes = [note for note in report.notes if (note.data or {}).get("skipped")]
+    return [Text.assemble(("inputs: ", "bold yellow"), _one_line(note.text)) for note in notes]
 
 
 def _floor_lines(report: Report) -> list[Text]:

@@ -268,6 +268,8 @@ def _cache_warm(facts: Facts) -> Check:
         text += "; the inputs were not asked to be unique, so this is theirs"
     else:
         text += f" although every prompt was to be new (limit {MAX_CACHED_SHARE:.0%})"
+        if share > MAX_CACHED_SHARE:
+            text += "; give another --seed, or restart the target"
     check = _over("CACHE_WARM", measure, share, MAX_CACHED_SHARE, text)
     return check if facts.unique_prompts else msgspec.structs.replace(check, failed=False)
 

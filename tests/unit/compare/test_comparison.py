@@ -132,6 +132,16 @@ def test_runs_that_differ_in_more_than_the_target_are_refused(
     assert what in refused(a, make_run("b", seconds=5, draw=2, **change))
 
 
+def test_what_differs_is_said_in_words_and_always_in_the_same_order(make_run: MakeRun) -> None:
+    profile = {"kind": "gamma", "rate": [10.0, 20.5], "cv": 2.0, "cap": None}
+    changed = make_run("b", seconds=5, draw=2, spec={"profile": profile, "warmup_s": 5.0})
+    outcome = compare_runs(make_run("a", seconds=5), changed)
+    assert isinstance(outcome, Refusal)
+    loads = [unlike.text for unlike in outcome.unlike if unlike.what == "load"]
+    assert "and kind gamma, rate 10, 20.5, cv 2 in B" in loads[0]
+    assert loads[1].endswith("warmup_s is 0 in A and 5 in B")
+
+
 def test_another_target_alone_is_no_reason_to_refuse(make_run: MakeRun) -> None:
     target = {"url": "http://other:9", "model": "sim-70b", "transport": "fast"}
     other = make_run("b", draw=2, spec={"target": target})

@@ -81,6 +81,17 @@ def test_the_last_bin_is_divided_by_its_own_width(make: Any) -> None:
     assert series.completed_per_s[-1] == pytest.approx(2.0)
 
 
+@pytest.mark.parametrize(("end_s", "bins"), [(20.0, 20), (20.4, 20), (20.5, 21), (20.9, 21)])
+def test_a_sliver_at_the_end_belongs_to_the_bin_before_it(
+    make: Any, end_s: float, bins: int
+) -> None:
+    """Two replies in 40 ms are no 50 a second: the end of a stage would dwarf all the rest."""
+    ended = [make.completed(i, 19.0, done_ns=ns_from_s(end_s - 0.01)) for i in range(2)]
+    series = _series(ended, end_s)
+    assert len(series.start_s) == bins
+    assert max(series.completed_per_s) <= 4.0
+
+
 def test_tokens_are_spread_from_the_first_to_the_last(make: Any) -> None:
     columns = Columns()
     # 100 tokens between second 1 and second 5.

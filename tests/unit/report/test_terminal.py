@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.console import Console
 
-from headway.records.record import Failure
+from headway.records.record import Failure, Note
 from headway.report import Report, build
 from headway.report.terminal import report_view, stage_table
 
@@ -41,6 +41,44 @@ def test_it_fits_eighty_columns_without_cutting_a_number(write_run: Any, make: A
     text = _text(report_view(_run(write_run, make)), width=80)
     assert "…" not in text.split("poisson 50/s: ")[0]
     assert max(len(line) for line in text.splitlines()) <= 80
+
+
+def test_the_longest_usual_names_and_words_stand_on_one_line_of_eighty_columns(
+    write_run: Any, make: Any
+) -> None:
+    writer = write_run()
+    writer.started(name="poisson 19.2/s")
+    writer.records(make.completed(i, i / 50) for i in range(50))
+    writer.ended(1, offered=50)
+    lines = _text(report_view(build(writer.directory)), width=80).splitlines()
+    load, times = (line for line in lines if line.startswith("poisson 19.2/s  "))
+    assert "TOO_FEW_SAMPLES" in load
+    assert "115.0" in times
+
+
+def test_rows_of_the_file_that_were_not_sent_are_told(write_run: Any, make: Any) -> None:
+    writer = write_run()
+    told = "1 of 9 lines of chats.jsonl were left out: line 3: not JSON"
+    writer.event(Note(topic="inputs", text=told, data={"skipped": 1}))
+    writer.event(Note(topic="prompt_tokens", text="counted by the target", data={"checked": 8}))
+    writer.started()
+    writer.records(make.completed(i, i / 50) for i in range(50))
+    writer.ended(1, offered=50)
+    text = _text(report_view(build(writer.directory)))
+    assert f"inputs: {told}" in text
+    assert "counted by the target" not in text
+
+
+def test_what_counts_as_infinite_is_said_of_cancelled_requests_too(
+    write_run: Any, make: Any
+) -> None:
+    writer = write_run()
+    writer.started()
+    writer.records(make.completed(i, i / 50) for i in range(50))
+    writer.records(make.never_sent(50 + i, i / 50) for i in range(5))
+    writer.ended(1, offered=55)
+    text = _text(report_view(build(writer.directory)))
+    assert "each request that did not complete counted as infinite" in text
 
 
 def test_what_spoils_a_stage_and_what_failed_are_said(write_run: Any, make: Any) -> None:

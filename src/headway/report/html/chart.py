@@ -16,6 +16,8 @@ from headway.report.html.scale import Scale, fitting_scale
 
 WIDTH, HEIGHT = 420, 232
 LEFT, RIGHT, TOP, BOTTOM = 46, 12, 10, 36
+MARGIN = 0.03
+"""Of the width, between the ends of the x axis and the points at its ends."""
 MAX_HITS = 90
 
 Values = Sequence[float | None]
@@ -61,8 +63,7 @@ def draw_lines(chart: LineChart) -> Markup:
     """The figure of a line chart."""
     known = [value for line in chart.lines for value in line.values if value is not None]
     y = fitting_scale(known, HEIGHT - BOTTOM, TOP, may_be_log=chart.may_be_log)
-    low, high = (min(chart.x), max(chart.x)) if chart.x else (0.0, 1.0)
-    x = Scale(low, high if high > low else low + 1.0, LEFT, WIDTH - RIGHT)
+    x = _x_scale(chart)
     picture = _svg(
         chart.title,
         f"{chart.title} in {chart.y_unit}, by {chart.x_label}. {chart.table}",
@@ -75,6 +76,14 @@ def draw_lines(chart: LineChart) -> Markup:
         ],
     )
     return _figure(chart.title, chart.y_unit, _legend(chart.lines), picture)
+
+
+def _x_scale(chart: LineChart) -> Scale:
+    low, high = (min(chart.x), max(chart.x)) if chart.x else (0.0, 1.0)
+    high = high if high > low else low + 1.0
+    # A point on the axis itself would hide the axis's numbers, and be hidden by its line.
+    margin = (high - low) * MARGIN if any(line.marks for line in chart.lines) else 0.0
+    return Scale(low - margin, high + margin, LEFT, WIDTH - RIGHT)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime
 
 MISSING = "–"
 
@@ -34,6 +35,15 @@ def percent(share: float | None) -> str:
     if share is None:
         return MISSING
     return f"{share * 100:.1f}%" if 0 < share < 0.9995 else f"{share * 100:.0f}%"
+
+
+def moment(iso: str) -> str:
+    """An ISO 8601 time to the second, in UTC; as it is, where it is none."""
+    try:
+        at = datetime.fromisoformat(iso).astimezone(UTC)
+    except ValueError:
+        return iso
+    return at.strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def mebibytes(size_bytes: int) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from headway.report.floor import read_floor
 from headway.report.html.markup import Markup, fragment, tag
-from headway.report.html.numbers import MISSING, ms, percent, plain
+from headway.report.html.numbers import MISSING, moment, ms, percent, plain
 from headway.report.html.stage_charts import stage_charts
 from headway.report.html.sweep_charts import sweep_charts
 from headway.report.html.tables import (
@@ -79,7 +79,8 @@ def _subject(report: Report) -> str:
 
 def _header(report: Report) -> Markup:
     run = report.run
-    facts = [run.target_url, run.backend, f"seed {run.seed}", f"run {run.run_id}", run.created]
+    facts = [run.target_url, run.backend, f"seed {run.seed}", f"run {run.run_id}"]
+    facts.append(moment(run.created))
     labels = [
         tag("span", f"{key}: {value}", class_="label-chip") for key, value in run.labels.items()
     ]
@@ -125,7 +126,7 @@ def _judgement(report: Report) -> str:
         return "No stage was begun, so there is nothing to judge."
     if report.verdict == "VALID":
         many = f"all {count} stages" if count > 1 else "the stage"
-        return f"Every check of {many} holds: these numbers can be trusted."
+        return f"Every check of {many} passed: these numbers can be trusted."
     if count == 1:
         return "These numbers cannot be taken as they stand."
     words = Counter(stage.verdict.word for stage in report.stages)
@@ -202,7 +203,7 @@ def _stage(stage: StageReport, *, open_: bool) -> Markup:
         if stage.workers
         else None,
         ended,
-        f"began {stage.started_wall}" if stage.started_wall else None,
+        f"began {moment(stage.started_wall)}" if stage.started_wall else None,
     ]
     summary = tag(
         "summary",

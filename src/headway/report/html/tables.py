@@ -18,7 +18,14 @@ from headway.report.model import (
 )
 
 _TEXT_COLUMNS = frozenset(
-    {"Verdict", "Word", "Finding", "Category", "Message and start of the first body", "Value"}
+    {
+        "Verdict",
+        "Verdict if not",
+        "Finding",
+        "Category",
+        "Message and start of the first body",
+        "Value",
+    }
 )
 _PERCENTILES = ("p50", "p75", "p90", "p95", "p99", "p999")
 
@@ -208,7 +215,7 @@ def amounts_table(stage: StageReport) -> Markup:
         ("Input tokens that the target had cached", percent(tokens.cached_share)),
         ("Good requests of those offered", _goodput(stage)),
         ("New connections, requests sent again", _connections(stage)),
-        ("Busiest worker's CPU", _cpu(stage)),
+        ("Busiest worker: CPU, memory", _cpu(stage)),
     ]
     shown = [text_row(name, value) for name, value in facts if value not in (None, MISSING)]
     return table(f"Amounts of {stage.name}", ["What", "Value"], shown)
@@ -276,15 +283,15 @@ def checks_table(stage: StageReport) -> Markup:
         )
         for check in stage.verdict.checks
     ]
-    return table(f"Evidence for {stage.name}", ["", "Word", "Finding"], rows)
+    return table(f"Evidence for {stage.name}", ["Check", "Verdict if not", "Finding"], rows)
 
 
 def _answer(check: Check) -> Markup:
     if check.failed:
-        return tag("span", "fails", class_="mark bad")
+        return tag("span", "failed", class_="mark bad")
     if check.value is None:
         return tag("span", "not measured", class_="mark pale")
-    return tag("span", "holds", class_="mark good")
+    return tag("span", "passed", class_="mark good")
 
 
 def errors_table(stage: StageReport) -> Markup:

@@ -137,6 +137,8 @@ def test_the_verdict_and_its_evidence_are_said_in_words(write_run: Any, make: An
     text = " ".join(_read(page(build(writer.directory))).text)
     assert "SCHEDULE_MISSED" in text
     assert "1% of the requests were sent 500.0 ms late or later" in text
+    assert "failed SCHEDULE_MISSED" in " ".join(text.split())
+    assert "passed WORKER_LOST" in " ".join(text.split())
 
 
 def test_failures_stand_beside_the_successes(hostile: Report) -> None:
