@@ -114,3 +114,21 @@ async def test_sending_after_the_end_and_closing_twice_are_harmless(ends):
     left.channel.close()
     left.channel.send(b"x")
     await asyncio.wait_for(left.channel.wait_drained(), DEADLINE_S)
+
+
+async def test_whoever_closes_at_a_message_hears_no_further_one():
+    """Several may have come in one read."""
+    ours, theirs = socket.socketpair()
+    received = []
+
+    def receive(payload):
+        received.append(payload)
+        channel.close()
+
+    channel = Channel(theirs, receive, lambda: received.append("closed"))
+    ours.sendall(encode_frame(b"one") + encode_frame(b"two"))
+    await until(lambda: received)
+    assert channel.is_closed
+    await asyncio.sleep(0)
+    assert received == [b"one"]
+    ours.close()

@@ -58,6 +58,9 @@ class Target:
     async def _act(self, action, prompt, writer):
         if action == "close":  # As a server that lets an idle connection go, just now.
             return False
+        if action == "close, then half":
+            self.script[prompt] = "half"
+            return False
         if action == "half":
             writer.write(reply(prompt)[:-20])
             self.went_quiet.set()
@@ -94,14 +97,14 @@ async def against(kept_outbox, listed_inputs):
     """Carries out `turns` conversations against a scripted target."""
     opened = []
 
-    async def begin(turns, script=None, *, slots=1, spec=None, **fields):
+    async def begin(turns, script=None, *, slots=1, spec=None, inputs=None, **fields):
         target = Target(script or {})
         opened.append(await target.serve())
         given = spec or OpenAIBackendSpec(stream=False)
         backend = create_backend(given, TargetSpec(url=target.url, model="m", **fields))
         await backend.startup()
         opened.append(backend)
-        stage = Stage(backend, listed_inputs(turns), kept_outbox(), slots)
+        stage = Stage(backend, inputs or listed_inputs(turns), kept_outbox(), slots)
         stage.worker.take_grants(Grants(0, 0, len(turns)))
         return target, stage
 
@@ -181,6 +184,22 @@ async def test_cancelling_keeps_what_had_arrived(against):
     assert len(stage.outbox.records) == 3
 
 
+async def test_cancelling_what_is_being_sent_again_keeps_what_had_arrived(against):
+    """Trap 35: a task carries it by then, and no longer the connection's own call."""
+    target, stage = await against([1] * 3, {"2/0": "close, then half"})
+    await asyncio.wait_for(target.went_quiet.wait(), DEADLINE_S)
+    deadline_s = asyncio.get_running_loop().time() + DEADLINE_S
+    while not any(r.exchange and r.exchange.reads for r in stage.worker._slots.in_flight):
+        assert asyncio.get_running_loop().time() < deadline_s
+        await asyncio.sleep(0.001)
+    now_ns = monotonic_ns()
+    records = await stage.finish(Drain(0, now_ns, now_ns))
+    assert records[2, 0].status == "cancelled"
+    assert records[2, 0].resent
+    assert records[2, 0].response_bytes > 0
+    assert len(stage.outbox.records) == 3
+
+
 async def test_a_total_deadline_ends_a_request_that_no_task_waits_for(against):
     _, stage = await against([1] * 3, {"1/0": "half"}, timeouts={"total_s": 0.3})
     records = await stage.finish()
@@ -194,6 +213,23 @@ async def test_a_template_without_its_value_fails_its_request_with_a_sentence(ag
     records = await stage.finish()
     assert {r.status for r in records.values()} == {"errored"}
     assert "{missing}" in records[1, 0].failure.message
+
+
+async def test_inputs_that_raise_fail_their_own_request_and_send_nothing_for_it(
+    against, listed_inputs
+):
+    class Broken(listed_inputs):
+        def conversation(self, index):
+            if index == 1:
+                raise ValueError("row 1 is broken")
+            return super().conversation(index)
+
+    target, stage = await against([1] * 3, inputs=Broken())
+    records = await stage.finish()
+    assert statuses(records) == {(0, 0): "completed", (1, 0): "errored", (2, 0): "completed"}
+    assert records[1, 0].failure.message == "the inputs raised ValueError: row 1 is broken"
+    assert records[1, 0].sent_ns is None
+    assert len(target.bodies) == 2
 
 
 async def test_any_http_request_goes_the_same_way(against):

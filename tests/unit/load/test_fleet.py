@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import socket
 
 import msgspec
 import pytest
 
-from headway.core.clock import SystemClock
+from headway.core.clock import SystemClock, monotonic_ns, ns_from_s
 from headway.core.errors import WorkerLost
+from headway.load.early import EarlyWorker
 from headway.load.fleet import Deadlines, Fleet, RunSetup
 from headway.load.inputs import prepare
 from headway.load.spec import RunSpec
@@ -112,3 +115,63 @@ async def test_a_fleet_is_told_of_one_run_after_another(make_fleet, setup):
     again = await fleet.start(1, other)
     assert again.model is None  # Nothing was asked a third time.
     assert listener.lost == []
+
+
+def stopped(process):
+    process.send_signal(signal.SIGSTOP)
+
+
+async def until(condition):
+    async with asyncio.timeout(30):
+        while not condition():  # noqa: ASYNC110  the fleet tells nobody
+            await asyncio.sleep(0.01)
+
+
+async def test_a_worker_that_does_not_end_in_peace_is_ended(make_fleet, setup):
+    """L8: it is stopped, and hears nobody."""
+    fleet, listener = make_fleet()
+    await fleet.start(2, setup)
+    processes = [worker.process for worker in fleet.workers]
+    stopped(processes[1])
+    await fleet.close()
+    assert [process.poll() for process in processes] == [0, -signal.SIGKILL]
+    assert fleet.workers == []
+    assert listener.lost == []
+
+
+async def test_a_worker_that_lets_go_of_its_socket_and_lives_on_is_killed(make_fleet, setup):
+    """It could neither be told anything nor be heard."""
+    fleet, listener = make_fleet()
+    spawned = EarlyWorker()
+    fleet.adopt(spawned)
+    await fleet.start(1, setup)
+    stopped(spawned.process)  # It must not end by itself when it sees the end of the socket.
+    spawned.socket.shutdown(socket.SHUT_RD)
+    await until(lambda: listener.lost)
+    assert listener.lost == [(0, "closed its socket and went on")]
+    assert spawned.process.poll() == -signal.SIGKILL
+    assert fleet.workers == []
+
+
+async def test_after_a_pause_of_its_own_a_fleet_does_not_call_its_workers_silent(tmp_path, setup):
+    """Ctrl-Z: what they sent meanwhile is unread, and the silence is ours."""
+
+    class Jumping(SystemClock):
+        ahead_ns = 0
+
+        def monotonic_ns(self):
+            return monotonic_ns() + self.ahead_ns
+
+    clock, listener = Jumping(), Listener()
+    fleet = Fleet(tmp_path / "workers.log", Deadlines(silence_s=60), clock, listener)
+    try:
+        await fleet.start(1, setup)
+        (worker,) = fleet.workers
+        stopped(worker.process)  # So that only the fleet itself can put its silence off.
+        clock.ahead_ns = ns_from_s(3600)
+        await until(lambda: worker.heard_ns > monotonic_ns() + ns_from_s(3000))
+        worker.process.send_signal(signal.SIGCONT)
+        assert worker.process.poll() is None
+        assert listener.lost == []
+    finally:
+        await fleet.kill()

@@ -196,3 +196,20 @@ def test_a_global_limit_is_divided_exactly(total, parts):
     shares = divide(total, parts)
     assert sum(shares) == total
     assert max(shares) - min(shares) <= 1
+
+
+def test_a_worker_for_whom_there_is_nothing_is_sent_nothing():
+    handout, _ = open_loop([1, 2], most=2)
+    receivers = [Receiver(number) for number in range(3)]
+    handout.advance(receivers, 0)
+    assert [len(receiver.messages) for receiver in receivers] == [1, 1, 0]
+
+
+def test_the_earliest_end_of_the_inputs_that_was_found_counts():
+    """Two workers may find it at different arrivals; a limit below it stays."""
+    limits = HandoutLimits(10, None, 1.0)
+    limits.exhausted_at(7)
+    limits.exhausted_at(9)
+    assert limits.left(0) == 7
+    limits.exhausted_at(4)
+    assert limits.left(0) == 4

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
+from headway.core.errors import WorkerLost
 from headway.load.null_server import NullServer
 
 
@@ -29,3 +31,16 @@ async def test_closing_it_before_it_is_ready_and_closing_it_twice_is_fine() -> N
     server = NullServer()
     server.close()
     server.close()
+
+
+async def test_one_that_cannot_start_is_a_sentence_and_not_a_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "msgspec.py").write_text("raise ImportError('libfoo is missing')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    server = NullServer()
+    try:
+        with pytest.raises(WorkerLost, match="ended before it was ready"):
+            await server.url()
+    finally:
+        server.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 from headway.backends.backend import TargetInfo
 from headway.load.provenance import available_cpus, public_spec, target_provenance
@@ -34,3 +35,12 @@ def test_a_targets_url_is_kept_without_credentials():
 
 def test_there_is_a_cpu():
     assert available_cpus() >= 1
+
+
+def test_where_a_process_cannot_be_bound_to_cpus_all_of_them_are_available(monkeypatch):
+    """macOS has no sched_getaffinity."""
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 12)
+    assert available_cpus() == 12
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert available_cpus() == 1

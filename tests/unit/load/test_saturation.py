@@ -144,3 +144,31 @@ def test_a_silent_target_is_left_to_other_rules() -> None:
     rule = Saturation(SaturationLimit())
     never = lambda sent_s: 1e9  # noqa: E731
     assert stopped(rule, poisson(20.0, 60.0, random.Random(5)), never) is None
+
+
+def at_the_cap(lateness_s: Callable[[float], float | None]) -> Stop | None:
+    """What the rule says of 30 s with every request that the cap allows in flight."""
+    rule = Saturation(SaturationLimit(), cap=10)
+    progress = StageProgress()
+    for tick in range(1, 300):
+        now_s = tick * _TICK_S
+        late_s = lateness_s(now_s)
+        counters = Counters(completed=10, latency={bucket_of(NS_PER_S // 10): 10})
+        if late_s is not None:
+            counters.lateness = {bucket_of(int(late_s * NS_PER_S)): 10}
+        progress.sent, progress.in_flight = 10 * tick + 10, 10
+        progress.add(now_s, counters)
+        if (stop := rule.evaluate(progress)) is not None:
+            return stop
+    return None
+
+
+def test_a_cap_that_is_reached_with_requests_on_time_is_no_saturation() -> None:
+    """As many in flight as the cap allows, and still sent when due: the cap fits the load."""
+    assert at_the_cap(lambda now_s: 0.001) is None
+    assert at_the_cap(lambda now_s: 0.5 + 0.05 * now_s) is None
+    assert at_the_cap(lambda now_s: 0.3 * now_s) is not None
+
+
+def test_at_a_cap_nothing_is_said_while_nobody_has_told_how_late_requests_are() -> None:
+    assert at_the_cap(lambda now_s: None) is None

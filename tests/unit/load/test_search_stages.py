@@ -181,3 +181,55 @@ def test_a_request_is_good_when_it_meets_what_the_search_asks_of_stages() -> Non
     )
     assert spec.judged_by.model_dump(exclude_none=True) == {"ttft_s": 0.5, "tpot_s": 0.05}
     assert spec.limits == LimitSpec()
+
+
+def test_the_stages_of_a_search_have_the_arrivals_that_were_asked_for() -> None:
+    for kind in ("constant", "poisson"):
+        target = Target(low_rate=10, high_rate=30, arrivals=kind)
+        target.run()
+        assert {plan.profile["kind"] for plan in target.plans} == {kind}
+
+
+def test_a_client_that_can_send_more_than_the_target_takes_is_no_limit() -> None:
+    target = Target(limit_per_s=1e9, client_limit_per_s=5_000.0)
+    target.run()
+    rates = [plan.asked_rate_per_s or 0.0 for plan in target.plans[2:]]
+    assert 40.0 < max(rates) <= 60.0
+    assert "the saturated target completed less" in target.search.note(target.results).text
+
+
+def test_a_search_by_number_of_requests_leaves_each_stage_as_long_as_that_takes() -> None:
+    spec = RunSpec.model_validate(
+        {
+            "target": {"url": "http://localhost:1"},
+            "profile": {"kind": "search", "slo": SLO, "low_rate": 10, "high_rate": 30},
+            "limits": {"max_requests": 200},
+        }
+    )
+    assert isinstance(spec.profile, SearchProfile)
+    search = SearchStages(spec.profile, StageLimits(spec, None), lambda stage: numbers(), None)
+    plan = search.next_stage([])
+    assert plan is not None
+    assert (plan.max_arrivals, plan.max_seconds) == (200, None)
+
+
+def test_a_target_too_slow_at_any_rate_has_no_answer_and_is_told_what_it_missed() -> None:
+    target = Target(limit_per_s=0.0, low_rate=10, high_rate=30)
+    target.run()
+    text = target.search.note(target.results).text
+    assert text.startswith(f"No rate was found that meets {SLO}; at 10/s ")
+    assert "900.00 ms" in text
+
+
+def test_where_the_client_spoils_a_stage_it_is_named_and_not_the_target() -> None:
+    class Spoiled(Target):
+        def read(self, stage: int) -> StageReport:
+            if float(self.results[stage].profile["rate"]) <= 20.0:
+                return numbers()
+            return numbers(failed=(check("CLIENT_BOUND"),))
+
+    target = Spoiled(low_rate=10, high_rate=30)
+    target.run()
+    text = target.search.note(target.results).text
+    assert "the client itself was the limit (CLIENT_BOUND: said so)" in text
+    assert "missed it" not in text

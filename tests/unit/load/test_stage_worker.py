@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from array import array
 
 import pytest
@@ -120,9 +121,9 @@ class Stage:
 
 @pytest.fixture
 def make_stage(kept_outbox, listed_inputs):
-    def make(turns=None, script=None, *, think_time_s=0.0, **options):
+    def make(turns=None, script=None, *, backend=None, think_time_s=0.0, **options):
         inputs = listed_inputs(turns, think_time_s)
-        return Stage(kept_outbox(), inputs, ScriptedBackend(script), **options)
+        return Stage(kept_outbox(), inputs, backend or ScriptedBackend(script), **options)
 
     return make
 
@@ -348,3 +349,159 @@ def test_every_request_has_exactly_one_terminal_record_whatever_happens(
     assert keys(records) == sorted(expected)
     assert stage.backend.running == 0
     assert stage.backend.most_running <= slots
+
+
+async def test_while_the_parent_reads_too_slowly_no_request_begins(make_stage):
+    """Trap 40: what it has not read would fill the memory; L8."""
+    stage = make_stage(None, slots=2)
+    outbox = stage.outbox
+    caught_up = asyncio.Event()
+    outbox.over_high_water = True
+    outbox.wait_drained = caught_up.wait
+    stage.worker.take_grants(Grants(2, 0, 100))
+    stage.worker.take_grants(Grants(2, 100, 100))
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert stage.backend.histories == {}
+    outbox.over_high_water = False
+    caught_up.set()
+    await stage.finish()
+    assert keys(stage.outbox.records) == [(index, 0) for index in range(200)]
+
+
+async def test_a_slot_that_never_waits_for_the_target_waits_for_the_parent(make_stage):
+    """A backend that answers at once goes from request to request without the event loop."""
+    stage = make_stage(None, slots=1)
+    outbox = stage.outbox
+    caught_up = asyncio.Event()
+
+    def fall_behind(index):
+        if index == 10:
+            outbox.over_high_water = True
+            outbox.wait_drained = caught_up.wait
+
+    class Counting(dict):
+        def __setitem__(self, key, value):
+            super().__setitem__(key, value)
+            fall_behind(key[0])
+
+    stage.backend.histories = Counting()
+    stage.worker.take_grants(Grants(2, 0, 500))
+    for _ in range(50):
+        await asyncio.sleep(0)
+    begun = len(stage.backend.histories)
+    assert 10 < begun < 100
+    outbox.over_high_water = False
+    caught_up.set()
+    await stage.finish()
+    assert keys(stage.outbox.records) == [(index, 0) for index in range(500)]
+
+
+async def test_a_request_that_outlives_its_cancellation_ends_once(make_stage):
+    """Its backend is deaf to it for longer than a stop may take, and answers after all."""
+    late = asyncio.Event()
+
+    class Deaf(ScriptedBackend):
+        async def _act(self, action, progress):
+            while not late.is_set():
+                with contextlib.suppress(asyncio.CancelledError):
+                    await late.wait()
+            return Answer(message=Message("assistant", "at last"))
+
+    backend = Deaf()
+    stage = make_stage([1, 1], backend=backend, slots=2)
+    stage.worker.take_grants(Grants(2, 0, 2))
+    await until(lambda: backend.running == 2)
+    tasks = set(stage.worker._slots._tasks)
+    await stage.finish(cut=True)
+    assert {record.status for record in stage.outbox.records} == {"cancelled"}
+    late.set()
+    await asyncio.wait(tasks, timeout=DEADLINE_S)
+    stage.worker.flush()
+    assert keys(stage.outbox.records) == [(0, 0), (1, 0)]
+    assert stage.broken == []
+
+
+async def test_a_slot_that_fails_by_itself_is_told_and_never_silent(make_stage):
+    """Trap 33: what a backend left in its progress cannot be written down."""
+
+    class Spoiling(ScriptedBackend):
+        async def _act(self, action, progress):
+            await asyncio.sleep(0)
+            progress.text = "\ud800"
+            return Answer(failure=Failure(category="http_status", message="m", status=500))
+
+    stage = make_stage([1] * 64, backend=Spoiling(), slots=1)
+    stage.worker.take_grants(Grants(2, 0, 64))
+    await until(lambda: stage.broken)
+    assert "surrogates" in str(stage.broken[0])
+
+
+async def test_large_records_leave_before_the_next_tick(make_stage):
+    """A batch is bounded by its bytes as well as by time."""
+
+    class Wordy(ScriptedBackend):
+        async def _act(self, action, progress):
+            progress.text = "x" * 8_000
+            return Answer(failure=Failure(category="http_status", message="m", status=500))
+
+    stage = make_stage([1] * 128, backend=Wordy(), slots=1)
+    stage.worker.take_grants(Grants(2, 0, 128))
+    await until(lambda: len(stage.backend.histories) == 128)
+    assert len(stage.outbox.reports) >= 1, "nobody has called flush"
+    assert max(len(report.records) for report in stage.outbox.reports) < 1_000_000
+    await stage.finish()
+    assert len(stage.outbox.records) == 128
+
+
+async def test_of_many_different_errors_the_first_few_are_told_with_a_batch(make_stage):
+    """The records hold them all; a batch with each message would be as large as they are."""
+
+    class Varied(ScriptedBackend):
+        async def _act(self, action, progress):
+            number = len(self.histories)
+            return Answer(failure=Failure(category="backend", message=f"error {number % 9}"))
+
+    stage = make_stage([1] * 45, backend=Varied(), slots=1)
+    stage.worker.take_grants(Grants(2, 0, 45))
+    await until(lambda: len(stage.backend.histories) == 45)
+    await stage.finish()
+    (messages,) = [r.counters.error_messages for r in stage.outbox.reports if r.counters.errored]
+    assert len(messages) == 5
+    assert set(messages.values()) == {5}
+    assert len({record.failure.message for record in stage.outbox.records}) == 9
+
+
+async def test_a_stage_that_is_closed_before_its_cancellation_is_due_ends_now(make_stage):
+    stage = make_stage([1], {(0, 0): "hang"})
+    stage.worker.take_grants(Grants(2, 0, 1))
+    await until(lambda: stage.backend.running)
+    far_ns = monotonic_ns() + 3_600_000_000_000
+    stage.worker.drain(Drain(2, monotonic_ns(), far_ns))
+    await stage.worker.close()
+    assert [record.status for record in stage.outbox.records] == ["cancelled"]
+
+
+async def test_a_second_drain_with_less_patience_is_the_one_that_counts(make_stage):
+    """The stage's own end comes first, then Ctrl-C."""
+    stage = make_stage([1], {(0, 0): "hang"})
+    stage.worker.take_grants(Grants(2, 0, 1))
+    await until(lambda: stage.backend.running)
+    far_ns = monotonic_ns() + 3_600_000_000_000
+    stage.worker.drain(Drain(2, monotonic_ns(), far_ns))
+    await stage.finish(cut=True)
+    assert [record.status for record in stage.outbox.records] == ["cancelled"]
+
+
+async def test_what_is_watched_before_it_is_due_is_queued_and_not_pending(listed_inputs):
+    conversation = ConversationRun(0, listed_inputs([1]).conversation(0))
+    request = Request(conversation.begin(1_000), StageFrame(2, 0, 0, False))
+    assert [u.state for u in request.updates(400)] == ["queued"]
+    assert [u.state for u in request.updates(1_000)] == ["pending"]
+    assert request.updates(2_000) == []
+
+
+async def until(condition):
+    async with asyncio.timeout(DEADLINE_S):
+        while not condition():  # noqa: ASYNC110  whatever changes it tells nobody
+            await asyncio.sleep(0.001)

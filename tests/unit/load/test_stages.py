@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headway.core.errors import ConfigError
+from headway.core.errors import ConfigError, InternalError
 from headway.load.arrivals import ConstantArrivals, GammaArrivals, PoissonArrivals, TraceArrivals
 from headway.load.results import StageResult
 from headway.load.sizing import worker_count
@@ -138,3 +138,23 @@ def test_a_sweep_of_a_target_that_never_answers_ends_after_the_first_two_stages(
 def test_one_worker_unless_the_load_needs_more_and_cores_are_free(profile, workers, cpus, expected):
     """L1, traps 18 and 34: works with one CPU."""
     assert worker_count(spec(profile, workers=workers), cpus) == expected
+
+
+def test_a_search_is_not_planned_as_a_list():
+    with pytest.raises(InternalError, match="planned by SearchStages"):
+        plans(spec({"kind": "search", "slo": "ttft p99 < 1s"}))
+
+
+def test_an_arrival_process_of_ones_own_must_be_one():
+    """L9."""
+    asked = spec({"kind": "plugin", "name": "builtins:dict", "options": {}})
+    with pytest.raises(ConfigError, match="no method offsets_ns"):
+        plans(asked)
+
+
+def test_a_sweep_whose_ends_were_not_both_measured_has_no_rates():
+    asked = spec({"kind": "sweep", "steps": 1})
+    *_, step = plan_stages(asked, None, None)
+    assert step([]) is None
+    assert step([result(0, 4.0)]) is None
+    assert step([result(0, 4.0), result(1, 40.0)]) is not None

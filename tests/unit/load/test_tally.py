@@ -81,3 +81,16 @@ def test_the_most_frequent_error_is_shown():
     counted.report(0, report(errored=3, error_messages={"503": 2, "refused": 1}), 1.0)
     counted.report(0, report(errored=2, error_messages={"refused": 2}), 1.0)
     assert counted.snapshot(1.0).top_error == "refused"
+
+
+def test_errors_that_are_all_different_fill_no_memory_and_hide_no_frequent_one():
+    """A target that puts an id into each message would otherwise be kept whole."""
+    counted = tally()
+    counted.report(0, report(errored=1, error_messages={"refused": 1}), 1.0)
+    for number in range(300):
+        counted.report(0, report(errored=1, error_messages={f"id {number}": 1}), 1.0)
+    counted.report(0, report(errored=1, error_messages={"refused": 1}), 1.0)
+    counted.report(0, report(errored=3, error_messages={"after the hundredth": 3}), 1.0)
+    snapshot = counted.snapshot(1.0)
+    assert snapshot.top_error == "refused"
+    assert snapshot.errored == 305

@@ -16,12 +16,14 @@ from headway.load.channel import Channel
 from headway.load.inputs import prepare
 from headway.load.messages import (
     BeginStage,
+    Broken,
     Drain,
     Exit,
     Grants,
     PrepareStage,
     Ready,
     Report,
+    Sample,
     Setup,
     StageDone,
     StageReady,
@@ -205,3 +207,90 @@ async def test_a_worker_without_a_word_from_its_parent_just_ends(tmp_path):
     await asyncio.sleep(0)
     ours.close()
     await asyncio.wait_for(task, DEADLINE_S)
+
+
+async def test_a_backend_that_cannot_even_be_made_says_why(tmp_path):
+    """L9: the name of a plug-in that is not installed."""
+    spec = RunSpec.model_validate(
+        {"target": {"url": "http://x"}, "backend": {"kind": "plugin", "name": "nobody_made_this"}}
+    )
+    recipe = await prepare(spec.inputs, spec.backend, spec.seed, tmp_path)
+    ours, theirs = socket.socketpair()
+    parent = Parent(ours)
+    task = asyncio.create_task(Worker(theirs, SystemClock()).run())
+    parent.say(Setup(0, spec.model_dump_json().encode(), msgspec.msgpack.encode(recipe)))
+    failed = await parent.hear(StartFailed)
+    assert failed.kind == "config"
+    assert "no installed package offers 'nobody_made_this'" in failed.message
+    await asyncio.wait_for(task, DEADLINE_S)
+    parent.channel.close()
+
+
+async def test_an_exception_in_a_callback_ends_the_worker_and_is_told(start):
+    """Trap 33: it hung the run, because nobody awaits a callback."""
+
+    class Exploding(FailingBackend):
+        async def resolve(self, call, history, progress):
+            asyncio.get_running_loop().call_soon(self._explode)
+            await asyncio.Event().wait()
+
+        def _explode(self):
+            raise ArithmeticError("nobody awaits this")
+
+    backend = Exploding()
+    parent, task = await start(backend)
+    await parent.hear(Ready)
+    parent.say(PrepareStage(0))
+    await parent.hear(StageReady)
+    parent.say(BeginStage(stage=0, start_ns=monotonic_ns(), slots=1, closed_loop=True))
+    parent.say(Grants(0, 0, 1))
+    broken = await parent.hear(Broken)
+    assert "nobody awaits this" in broken.traceback
+    assert "_explode" in broken.traceback
+    await asyncio.wait_for(task, DEADLINE_S)
+    assert backend.shut_down == 1
+
+
+async def test_what_the_loop_warns_of_without_an_exception_breaks_nothing(start):
+    class Warned(FailingBackend):
+        async def resolve(self, call, history, progress):
+            loop = asyncio.get_running_loop()
+            loop.call_exception_handler({"message": "an unclosed transport"})
+            return await super().resolve(call, history, progress)
+
+    parent, _ = await start(Warned())
+    await parent.hear(Ready)
+    await run_stage(parent, 3)
+    assert [record.status for record in parent.records()] == ["completed"] * 3
+    assert parent.of(Broken) == []
+
+
+async def test_work_for_no_stage_or_for_one_that_is_over_is_not_carried_out(start):
+    """A grant may be under way while its stage ends."""
+    parent, _ = await start(FailingBackend())
+    await parent.hear(Ready)
+    parent.say(Grants(0, 0, 5))
+    parent.say(Drain(0))
+    await run_stage(parent, 4)
+    parent.say(PrepareStage(1))
+    async with asyncio.timeout(DEADLINE_S):
+        while len(parent.of(StageReady)) < 2:  # noqa: ASYNC110  the list is the event
+            await asyncio.sleep(0.005)
+    parent.say(BeginStage(stage=1, start_ns=monotonic_ns(), slots=2, closed_loop=True))
+    parent.say(Grants(0, 0, 9))
+    parent.say(Grants(1, 0, 3))
+    parent.say(Drain(0))
+    parent.say(Drain(1))
+    async with asyncio.timeout(DEADLINE_S):
+        while len(parent.of(StageDone)) < 2:  # noqa: ASYNC110  the list is the event
+            await asyncio.sleep(0.005)
+    records = sorted((record.stage, record.index) for record in parent.records())
+    assert records == [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (1, 1), (1, 2)]
+
+
+async def test_a_worker_without_a_stage_gives_its_sign_of_life_and_no_sample(start):
+    """A long calibration, or slow inputs, must not make it look dead."""
+    parent, _ = await start(FailingBackend())
+    await parent.hear(Ready)
+    sign = await parent.hear(Sample)
+    assert sign.sample is None

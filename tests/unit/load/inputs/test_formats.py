@@ -125,6 +125,16 @@ def test_a_line_without_end_is_refused_without_being_read(
     assert isinstance(found[1], Row)
 
 
+@pytest.mark.parametrize("file_format", ["jsonl", "text"])
+def test_a_file_of_one_line_without_an_end_is_refused_without_being_read(
+    file: Path, file_format: FileFormat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows_module, "MAX_LINE_BYTES", 1_000)
+    (found,) = read(file, b"x" * 5_500, file_format)
+    assert isinstance(found, Unusable)
+    assert found.place == 1
+
+
 def test_parquet_rows_keep_their_types(file: Path) -> None:
     table = pyarrow.table(
         {"prompt": ["a", None], "n": [1, 2], "messages": [[{"role": "user", "content": "x"}], []]}

@@ -51,3 +51,8 @@ def test_permutations_of_two_keys_differ() -> None:
 def test_a_permutation_refuses_positions_outside(position: int) -> None:
     with pytest.raises(IndexError):
         Permutation(10, 1)[position]
+
+
+def test_nothing_cannot_be_shuffled() -> None:
+    with pytest.raises(ValueError, match="at least one position"):
+        Permutation(0, 1)

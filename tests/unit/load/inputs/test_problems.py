@@ -39,3 +39,11 @@ def test_a_million_bad_lines_make_a_short_note() -> None:
 
 def test_no_bad_line_is_not_worth_a_note() -> None:
     assert Problems(Path("a")).notes(usable=3) == ()
+
+
+def test_of_a_reason_that_comes_often_the_first_places_are_named() -> None:
+    problems = Problems(Path("chats.jsonl"))
+    for line in range(1, 1_001):
+        problems.add(line, "not JSON")
+    (note,) = problems.notes(usable=1)
+    assert "line 1, 2, 3, 4, 5: not JSON; ..." in note.text

@@ -150,3 +150,15 @@ async def test_other_times_are_another_workload(opened: Any, tmp_path: Path) -> 
     shifted, _ = await opened(trace(tmp_path, "100\n101\n", "b"))
     slower, _ = await opened(trace(tmp_path, "0\n2\n", "c"))
     assert first.workload_hash == shifted.workload_hash != slower.workload_hash
+
+
+async def test_a_length_shorter_than_its_blocks_ends_within_them(
+    opened: Any, tmp_path: Path
+) -> None:
+    """The server may have counted the last block whole, or cut the prompt."""
+    line = '{"timestamp": 0, "input_length": %d, "output_length": 1, "hash_ids": [5, 6, 7]}\n'
+    _, inputs = await opened(trace(tmp_path, line % 600 + line % 1024 + line % 2000, "a.jsonl"))
+    texts = [words(inputs, index) for index in range(3)]
+    assert [len(text) for text in texts] == [600, 1024, 2000]
+    assert shared_words(texts[0], texts[2]) == 600
+    assert shared_words(texts[1], texts[2]) == 1024
