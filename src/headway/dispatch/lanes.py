@@ -42,8 +42,17 @@ def default_sizes(capacity: Capacity) -> dict[Lane, LaneSize]:
     long_guaranteed = min(cpus, by_memory)
     return {
         Lane.LONG: LaneSize(long_guaranteed, min(cpus, by_memory - long_guaranteed)),
-        Lane.SHORT: LaneSize(max(2, cpus), max(2, cpus)),
+        Lane.SHORT: LaneSize(max(2, cpus), 3 * max(2, cpus)),
     }
+
+
+def warm_processes(short: LaneSize) -> int:
+    """How many processes the short lane keeps (decision 0038).
+
+    One for each guaranteed slot, and one for two slots at least: while one attempt runs, the next
+    is claimed already, so that its process waits for no commit.
+    """
+    return max(1, short.guaranteed, (short.total + 1) // 2)
 
 
 class LaneSlots:

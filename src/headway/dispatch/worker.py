@@ -24,7 +24,7 @@ from headway.dispatch.dispatcher import Dispatcher, DispatchSettings
 from headway.dispatch.doorbell import WORK
 from headway.dispatch.host_statistics import HostStatistics
 from headway.dispatch.lane_host import LaneHost
-from headway.dispatch.lanes import BurstGate, LaneSize, LaneSlots
+from headway.dispatch.lanes import BurstGate, LaneSize, LaneSlots, warm_processes
 from headway.dispatch.loop import Loop, run_all
 from headway.dispatch.loop_lag import LoopLag
 from headway.dispatch.metrics import AttemptMetrics
@@ -166,10 +166,9 @@ class Worker:
         return {lane: LaneSlots(size, gate.allowed) for lane, size in self.lane_sizes.items()}
 
     def _supervisor_settings(self) -> SupervisorSettings:
-        short = self.lane_sizes[Lane.SHORT]
         return SupervisorSettings(
             modules=self.settings.operations,
-            warm_processes=max(1, short.total),
+            warm_processes=warm_processes(self.lane_sizes[Lane.SHORT]),
             environment=EnvironmentPolicy(inherited=(*INHERITED, *self.settings.env_inherited)),
         )
 

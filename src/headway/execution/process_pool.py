@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import deque
 
 from headway.core.states import Lane
 from headway.execution.forkserver import ForkRefused
@@ -15,13 +16,17 @@ from headway.execution.settings import SupervisorSettings
 
 log = logging.getLogger(__name__)
 
+WARM_WAIT_S = 0.025
+"""How long a short attempt waits for one of the kept processes before another is forked: attempts
+of a millisecond take turns on a few processes, and those that take longer have one each."""
+
 
 class ProcessPool:
     """Keeps fresh processes ahead of need and warm ones for reuse.
 
-    There is no queue in here: whoever asks gets a process at once, forked if need be. How many run
-    at a time is the lanes' business. Each process serves one attempt at a time, so a death costs
-    that attempt only (trap 2).
+    How many attempts run at a time is the lanes' business: whoever asks gets a process, forked if
+    need be. Only a short attempt that finds all kept processes busy waits for one, WARM_WAIT_S at
+    most. Each process serves one attempt at a time, so a death costs that attempt only (trap 2).
     """
 
     def __init__(self, factory: ProcessFactory, settings: SupervisorSettings) -> None:
@@ -29,6 +34,9 @@ class ProcessPool:
         self._settings = settings
         self._fresh: list[JobProcessHandle] = []
         self._warm: list[JobProcessHandle] = []
+        self._serving: dict[JobProcessHandle, float] = {}
+        self._forking = 0
+        self._waiting: deque[asyncio.Future[JobProcessHandle | None]] = deque()
         self._refill: asyncio.Task[None] | None = None
         self._closing = False
 
@@ -43,13 +51,39 @@ class ProcessPool:
             ForkRefused: the host gives none.
         """
         try:
-            if lane is Lane.SHORT and (process := _take_living(self._warm)):
-                return process
-            if process := _take_living(self._fresh):
-                return process
-            return await self._new()
+            if lane is Lane.SHORT:
+                return await self._take_short()
+            return _take_living(self._fresh) or await self._new()
         finally:
             self._refill_soon()
+
+    async def _take_short(self) -> JobProcessHandle:
+        process = _take_living(self._warm)
+        if process is None and self._busy >= self._settings.warm_processes:
+            process = await self._next_given_back()
+        if process is None:
+            self._forking += 1
+            try:
+                process = _take_living(self._fresh) or await self._new()
+            finally:
+                self._forking -= 1
+        self._serving[process] = asyncio.get_running_loop().time()
+        return process
+
+    @property
+    def _busy(self) -> int:
+        """Processes that serve a short attempt, or are about to."""
+        return len(self._serving) + self._forking
+
+    async def _next_given_back(self) -> JobProcessHandle | None:
+        """A process that another attempt has just left; None: one is to be forked."""
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[JobProcessHandle | None] = loop.create_future()
+        self._waiting.append(waiter)
+        timer = loop.call_later(WARM_WAIT_S, _answer, waiter, None)
+        process = await waiter
+        timer.cancel()
+        return process
 
     def can_reuse(self, process: JobProcessHandle, ended: Ended) -> bool:
         """Whether a process that ran a short attempt is as good as new, and wanted."""
@@ -63,11 +97,45 @@ class ProcessPool:
             and process.attempts < self._settings.warm_max_jobs
             and growth <= self._settings.warm_max_growth_bytes
             and len(self._warm) < self._settings.warm_processes
+            and not self._is_one_too_many(process)
         )
+
+    def _is_one_too_many(self, process: JobProcessHandle) -> bool:
+        """Whether it was forked beyond the kept ones, and attempts are brief enough to wait."""
+        if self._busy + len(self._warm) <= self._settings.warm_processes:
+            return False
+        began_s = self._serving.get(process, 0.0)
+        return asyncio.get_running_loop().time() - began_s < WARM_WAIT_S / 2
 
     def give_back(self, process: JobProcessHandle) -> None:
         """Keep a process for the next short attempt."""
-        self._warm.append(process)
+        if process.exit.done():
+            self._left(process)
+        elif (waiter := self._next_waiting()) is not None:
+            self._serving[process] = asyncio.get_running_loop().time()
+            waiter.set_result(process)
+        else:
+            self._serving.pop(process, None)
+            self._warm.append(process)
+
+    def retire(self, process: JobProcessHandle) -> None:
+        """Let a process that ran a short attempt end."""
+        self._left(process)
+        process.dismiss()
+
+    def _left(self, process: JobProcessHandle) -> None:
+        """It serves no more; somebody who waited for it may fork another."""
+        if self._serving.pop(process, None) is None:
+            return
+        if self._busy < self._settings.warm_processes and (waiter := self._next_waiting()):
+            waiter.set_result(None)
+
+    def _next_waiting(self) -> asyncio.Future[JobProcessHandle | None] | None:
+        while self._waiting:
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                return waiter
+        return None
 
     async def close(self) -> None:
         """Dismiss the idle processes."""
@@ -102,11 +170,19 @@ class ProcessPool:
         return process
 
     def _forget(self, dead: JobProcessHandle) -> None:
-        """An idle process died: nothing is lost but the process."""
+        """A process died. When it was idle nothing is lost but the process."""
+        self._left(dead)
         for idle in (self._fresh, self._warm):
             with contextlib.suppress(ValueError):
                 idle.remove(dead)
                 self._factory.bury(dead)
+
+
+def _answer(
+    waiter: asyncio.Future[JobProcessHandle | None], process: JobProcessHandle | None
+) -> None:
+    if not waiter.done():
+        waiter.set_result(process)
 
 
 def _take_living(idle: list[JobProcessHandle]) -> JobProcessHandle | None:

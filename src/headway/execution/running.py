@@ -314,7 +314,7 @@ class RunningAttempt:
             if self._shop.pool.can_reuse(process, ended):
                 self._shop.pool.give_back(process)
             else:
-                process.dismiss()
+                self._shop.pool.retire(process)
                 process.exit.add_done_callback(lambda _: self._shop.factory.bury(process))
             return None
         began_ns = self._stop.began_ns if self._stop else self._clock.monotonic_ns()

@@ -15,7 +15,8 @@ class SupervisorSettings:
     Attributes:
         modules: Operation modules to preload, as for `load_operations`.
         spare_processes: Fresh long-lane processes kept ready ahead of need.
-        warm_processes: Idle short-lane processes kept; more are forked on demand and retired.
+        warm_processes: Short-lane processes kept. Where all are busy an attempt waits a moment for
+            one, before another is forked for as long as it is needed.
         warm_max_jobs: Attempts after which a warm process is replaced.
         warm_max_growth_bytes: Memory growth since its fork after which it is replaced.
         threads_per_job: Limit set for OpenMP and BLAS libraries (trap 18).

@@ -8,7 +8,13 @@ import pytest
 from headway.core.clock import ManualClock
 from headway.core.states import Lane
 from headway.dispatch.capacity import Capacity, HostFiles, MemoryGauge, capacity
-from headway.dispatch.lanes import BurstGate, LaneSize, LaneSlots, default_sizes
+from headway.dispatch.lanes import (
+    BurstGate,
+    LaneSize,
+    LaneSlots,
+    default_sizes,
+    warm_processes,
+)
 from headway.dispatch.worker import describe_lanes
 from headway.dispatch.worker_settings import LaneOverride, WorkerSettings
 
@@ -85,6 +91,23 @@ def test_cpus_and_memory_both_bound_the_lanes(
     """Trap 18: counts from memory alone gave 60 processes on 2 cores."""
     sizes = default_sizes(Capacity(cpus, int(gib * GIB), "test"))
     assert (sizes[Lane.LONG].guaranteed, sizes[Lane.LONG].burst) == long
+
+
+@pytest.mark.parametrize(
+    ("guaranteed", "burst", "kept"),
+    [(2, 6, 4), (4, 0, 4), (2, 2, 2), (2, 3, 3), (0, 1, 1), (0, 0, 1), (4, 12, 8)],
+)
+def test_the_short_lane_keeps_a_process_for_two_slots_and_for_each_guaranteed_one(
+    guaranteed: int, burst: int, kept: int
+) -> None:
+    """P13: a slot costs a claim, a process costs memory."""
+    assert warm_processes(LaneSize(guaranteed, burst)) == kept
+
+
+def test_on_two_cores_eight_short_jobs_run_at_a_time_on_four_processes() -> None:
+    """P11, P13."""
+    short = default_sizes(Capacity(2, 8 * GIB, "test"))[Lane.SHORT]
+    assert (short, warm_processes(short)) == (LaneSize(2, 6), 4)
 
 
 def test_overrides_replace_what_they_name_and_the_start_message_tells() -> None:

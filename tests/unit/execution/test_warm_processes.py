@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 
@@ -10,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headway.core.states import Outcome
+from headway.execution import process_pool
 from headway.execution.attempt import Died
 
 RETIRING = {"descriptors", "thread", "limit", "niceness"}
@@ -54,8 +56,6 @@ def test_the_list_of_changes_is_complete() -> None:
 
 async def test_nothing_of_a_job_reaches_the_next(make_bench) -> None:
     """Trap 12, as a property: any set of changes, then a look by the next job."""
-    import asyncio
-
     async with make_bench() as bench:
         untouched = await bench.value("observe")
         loop = asyncio.get_running_loop()
@@ -146,6 +146,63 @@ async def test_no_more_than_the_wanted_number_stays_warm(make_bench) -> None:
         assert bench.supervisor.statistics()["warm_idle"] == 2
 
 
+async def test_brief_attempts_take_turns_on_the_processes_that_are_kept(
+    make_bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P11 without the memory of a process for each slot (P13)."""
+    monkeypatch.setattr(process_pool, "WARM_WAIT_S", 600.0)
+    async with make_bench(warm_processes=2, spare_processes=0) as bench:
+        pids = await asyncio.gather(*(bench.value("pid") for _ in range(12)))
+        assert len(set(pids)) == 2
+        assert bench.supervisor.statistics()["forks"] == 2
+
+
+async def test_who_waits_for_a_busy_process_too_long_gets_another(
+    make_bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trap 9: a slot that is free is no use behind a process that is not."""
+    monkeypatch.setattr(process_pool, "WARM_WAIT_S", 0.01)
+    async with make_bench(warm_processes=1, spare_processes=0) as bench:
+        running = [await bench.start("sleep", {"seconds": 600}, lane="short") for _ in range(3)]
+        async with asyncio.timeout(60):
+            for _, recorder in running:
+                await recorder.started.wait()  # none has ended
+        for one, _ in running:
+            await one.cancel(grace_s=0)
+
+
+async def test_a_process_beyond_those_kept_goes_when_attempts_are_brief_again(
+    make_bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with make_bench(warm_processes=1, spare_processes=0) as bench:
+        monkeypatch.setattr(process_pool, "WARM_WAIT_S", 0.0)
+        lasting, begun = await bench.start("sleep", {"seconds": 600}, lane="short")
+        await begun.started.wait()
+        brief = await bench.value("pid")
+        assert bench.supervisor.statistics()["warm_idle"] == 1  # brief by no measure: 0 s
+        monkeypatch.setattr(process_pool, "WARM_WAIT_S", 600.0)
+        assert await bench.value("pid") == brief
+        assert bench.supervisor.statistics()["warm_idle"] == 0
+        await lasting.cancel(grace_s=0)
+
+
+async def test_who_waits_for_a_process_that_dies_gets_another(
+    make_bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trap 2: a death costs the attempt that it hits, and nobody behind it."""
+    monkeypatch.setattr(process_pool, "WARM_WAIT_S", 600.0)
+    async with make_bench(warm_processes=1, spare_processes=0) as bench:
+        dies, recorder = await bench.start("sleep", {"seconds": 600}, lane="short")
+        await recorder.started.wait()
+        waits = [asyncio.ensure_future(bench.value("pid")) for _ in range(3)]
+        await asyncio.sleep(0)
+        os.kill(dies.pid, signal.SIGKILL)
+        assert isinstance((await dies.wait()).ending, Died)
+        pids = await asyncio.gather(*waits)
+        assert len(set(pids)) == 1
+        assert dies.pid not in pids
+
+
 @pytest.mark.serial
 async def test_memory_stays_flat_over_many_jobs(make_bench) -> None:
     """J12: measured over 1,000 jobs here, over 10,000 by benchmarks/jobs."""
@@ -162,8 +219,6 @@ async def test_memory_stays_flat_over_many_jobs(make_bench) -> None:
 
 async def test_a_cancel_at_the_end_of_an_attempt_does_not_hit_the_next(make_bench) -> None:
     """Trap 5: between the end of a job and its result the process may have the next job."""
-    import asyncio
-
     async with make_bench(warm_processes=1) as bench:
         hit = 0
         for _ in range(12):
