@@ -83,6 +83,7 @@ _LOOPBACK = tuple(ipaddress.ip_network(each) for each in ("127.0.0.0/8", "::1/12
 _CARRIERS = (
     (ipaddress.ip_network("::ffff:0:0/96"), 0),
     (ipaddress.ip_network("::/96"), 0),
+    (ipaddress.ip_network("::ffff:0:0:0/96"), 0),  # for stateless translators, RFC 2765
     (ipaddress.ip_network("64:ff9b::/96"), 0),
     (ipaddress.ip_network("2002::/16"), 80),
 )
