@@ -41,6 +41,8 @@ _LEAST_PACED_PER_S = 400.0
 """So many that a median comes of it: at a rate of 10 a second two requests would have to do."""
 _MOST_PACED_PER_S = 2_000.0
 _SATURATING_STREAMS = 64
+_START_LEAD_S = 0.02
+"""Its medians bear a late first request, and nobody waits for a floor with pleasure."""
 
 
 async def calibrate(spec: RunSpec, server: NullServer, fleet: Fleet) -> dict[str, Any] | None:
@@ -58,7 +60,8 @@ async def calibrate(spec: RunSpec, server: NullServer, fleet: Fleet) -> dict[str
     with tempfile.TemporaryDirectory(prefix="headway-calibration-") as scratch:
         path = Path(scratch)
         try:
-            await Run(floor_spec(spec, await server.url()), path, fleet=fleet).execute()
+            floor_run = floor_spec(spec, await server.url())
+            await Run(floor_run, path, fleet=fleet, start_lead_s=_START_LEAD_S).execute()
             directory = RunDirectory(path)
             paced = floor_of(stage_summary(directory, 0))
             fastest = floor_of(stage_summary(directory, 1), saturated=True)

@@ -7,6 +7,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from headway.core.clock import s_from_ns
+from headway.records.record import StageEnded, StageStarted
+
 RunOutcome = Literal["completed", "stopped", "interrupted", "aborted", "worker_lost", "failed"]
 
 
@@ -41,6 +44,27 @@ class StageResult(msgspec.Struct, frozen=True, kw_only=True):
             f"ended by {self.reason}"
         )
         return f"{line}: {self.detail}" if self.detail else line
+
+
+def stage_result(started: StageStarted, ended: StageEnded) -> StageResult:
+    """The result of a stage, as its first and its last event tell it."""
+    counts = ended.counts
+    return StageResult(
+        stage=started.stage,
+        name=started.name,
+        profile=started.profile,
+        reason=ended.reason,
+        detail=ended.detail,
+        is_error_rule=counts.is_error_rule,
+        offered=ended.offered,
+        completed=counts.completed,
+        errored=counts.errored,
+        cancelled=counts.cancelled,
+        # Aborted before its start it has lasted less than no time.
+        elapsed_s=max(0.0, s_from_ns(ended.at_ns)),
+        achieved_per_s=counts.achieved_per_s,
+        workers_lost=counts.workers_lost,
+    )
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):

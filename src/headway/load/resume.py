@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import msgspec
 
-from headway.core.clock import s_from_ns
 from headway.core.errors import ConfigError
 from headway.load.provenance import public_spec
-from headway.load.results import StageResult
+from headway.load.results import StageResult, stage_result
 from headway.load.spec import RunSpec
 from headway.records.record import Note, StageEnded, StageStarted
 from headway.records.run_dir import RunDirectory, RunFile
@@ -91,7 +90,7 @@ def read_past(directory: RunDirectory, spec: RunSpec) -> Past | None:
     whole = [started[stage] for stage in sorted(started) if stage in ended]
     return Past(
         run=run,
-        results=tuple(_result(event, ended[event.stage]) for event in whole),
+        results=tuple(stage_result(event, ended[event.stage]) for event in whole),
         steps=frozenset(_step(event) for event in whole),
         broken=tuple(started[stage] for stage in sorted(started) if stage not in ended),
         next_stage=max(started, default=-1) + 1,
@@ -125,22 +124,3 @@ def _check_same(run: RunFile, spec: RunSpec, directory: RunDirectory) -> None:
 
 def _step(event: StageStarted) -> int:
     return event.stage if event.step is None else event.step
-
-
-def _result(started: StageStarted, ended: StageEnded) -> StageResult:
-    counts = ended.counts
-    return StageResult(
-        stage=started.stage,
-        name=started.name,
-        profile=started.profile,
-        reason=ended.reason,
-        detail=ended.detail,
-        is_error_rule=counts.is_error_rule,
-        offered=ended.offered,
-        completed=counts.completed,
-        errored=counts.errored,
-        cancelled=counts.cancelled,
-        elapsed_s=s_from_ns(ended.at_ns),
-        achieved_per_s=counts.achieved_per_s,
-        workers_lost=counts.workers_lost,
-    )

@@ -15,7 +15,7 @@ from headway.backends.spec import OpenAIBackendSpec
 from headway.core.clock import Clock, SystemClock
 from headway.core.errors import ConfigError, HeadwayError
 from headway.load.early import EarlyProcesses
-from headway.load.fleet import Barrier, Deadlines, Fleet, RunSetup, WorkerProcess
+from headway.load.fleet import Barrier, Deadlines, Fleet, RunSetup
 from headway.load.inputs import Recipe, offsets_ns
 from headway.load.journal import Journal
 from headway.load.messages import FromWorker
@@ -42,12 +42,15 @@ from headway.load.stages import (
     plan_stages,
 )
 from headway.load.stop_rules import RuleFactory
+from headway.load.worker_process import WorkerProcess
 from headway.records.run_dir import RunDirectory, RunFile
 
 if TYPE_CHECKING:
     from headway.load.search_stages import SearchStages
 
 T = TypeVar("T")
+
+_START_LEAD_S = 0.05
 
 
 class Run:
@@ -64,6 +67,8 @@ class Run:
         clock: The host's clocks.
         fleet: Workers that another run lends to this one, and uses again afterwards.
         early: Processes that were started already; the run takes those that it can use.
+        start_lead_s: From a stage's start message to its start, so that every worker has it before
+            (trap 30). A worker that gets it later is late with its first requests.
     """
 
     def __init__(
@@ -78,6 +83,7 @@ class Run:
         clock: Clock | None = None,
         fleet: Fleet | None = None,
         early: EarlyProcesses | None = None,
+        start_lead_s: float = _START_LEAD_S,
     ) -> None:
         self._spec = spec
         self._path = run_dir
@@ -90,6 +96,7 @@ class Run:
         self._clock = clock or SystemClock()
         self._borrowed = fleet
         self._early = early
+        self._start_lead_s = start_lead_s
         self._run_id = secrets.token_hex(8)
         self._starting: asyncio.Task[Any] | None = None
         self._stage: StageRun | None = None
@@ -265,6 +272,7 @@ class Run:
             journal=Journal(directory, self._observer),
             clock=self._clock,
             stages=len(agenda) + (past.next_stage if past else 0),
+            start_lead_s=self._start_lead_s,
             rules=self._rules,
         )
         results = list(past.results) if past else []

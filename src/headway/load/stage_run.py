@@ -17,7 +17,7 @@ import msgspec
 from headway.core.clock import Clock, ns_from_s, s_from_ns
 from headway.core.errors import WorkerLost
 from headway.load.arrivals import RampArrivals, TraceArrivals, arrival_rng
-from headway.load.fleet import Barrier, WorkerProcess
+from headway.load.fleet import Barrier
 from headway.load.handout import (
     ClosedLoopHandout,
     Handout,
@@ -42,24 +42,22 @@ from headway.load.messages import (
     Want,
 )
 from headway.load.orphans import OrphanRecords
-from headway.load.results import StageResult
+from headway.load.results import StageResult, stage_result
 from headway.load.saturation import Saturation
 from headway.load.spec import RunSpec
 from headway.load.stages import StagePlan
 from headway.load.stop_rules import RuleFactory, Stop, StopRules, rules_for
 from headway.load.tally import StageTally
+from headway.load.worker_process import WorkerProcess
 from headway.records.record import (
     Note,
     RequestRecord,
-    StageCounts,
     StageEnded,
     StageStarted,
     WorkerDied,
 )
 
 _TICK_S = 0.1
-_START_LEAD_S = 0.05
-"""From the start message to the stage's start, so that every worker has it before (trap 30)."""
 _PREPARE_DEADLINE_S = 60.0
 _DRAIN_MARGIN_S = 5.0
 """What a worker may take beyond the grace period before it counts as lost."""
@@ -75,6 +73,7 @@ class RunContext(msgspec.Struct, frozen=True, kw_only=True):
     journal: Journal
     clock: Clock
     stages: int
+    start_lead_s: float
     rules: tuple[RuleFactory, ...] = ()
 
 
@@ -103,6 +102,7 @@ class StageRun:
         self._awaited: set[int] = set()
         """Workers that have not said StageReady, later StageDone."""
         self._start_ns = 0
+        self._started: StageStarted | None = None
         self._limits = HandoutLimits(None, None, 1.0)
         self._handout: Handout | None = None
         self._orphans: OrphanRecords | None = None
@@ -178,14 +178,15 @@ class StageRun:
 
     def _begin(self) -> Handout:
         plan = self._plan
-        self._start_ns = self._now_ns() + ns_from_s(_START_LEAD_S)
+        self._start_ns = self._now_ns() + ns_from_s(self._context.start_lead_s)
         end_ns = None
         if plan.max_seconds is not None:
             end_ns = self._start_ns + ns_from_s(plan.max_seconds)
         self._limits = HandoutLimits(plan.max_arrivals, end_ns, self._spec.handout_ahead_s)
         self._orphans = OrphanRecords(self._number, self._start_ns, self._open_inputs)
         self._handout = handout = self._make_handout()
-        self._context.journal.event(self._started_event())
+        self._started = self._started_event()
+        self._context.journal.event(self._started)
         self._tell_start(end_ns)
         self._awaited = set(self._active)
         handout.begin(list(self._active.values()), self._start_ns)
@@ -365,22 +366,8 @@ class StageRun:
         offered = self._ledger.ended + self._orphans.arrivals
         ended = self._ended_event(handout, offered)
         self._context.journal.event(ended)
-        counts = ended.counts
-        result = StageResult(
-            stage=self._number,
-            name=self._plan.name,
-            profile=self._plan.profile,
-            reason=ended.reason,
-            detail=ended.detail,
-            is_error_rule=counts.is_error_rule,
-            offered=offered,
-            completed=counts.completed,
-            errored=counts.errored,
-            cancelled=counts.cancelled,
-            elapsed_s=elapsed_s,
-            achieved_per_s=counts.achieved_per_s,
-            workers_lost=counts.workers_lost,
-        )
+        assert self._started is not None
+        result = stage_result(self._started, ended)
         self._context.journal.observer.progress(self._tally.snapshot(elapsed_s))
         self._context.journal.observer.stage_ended(result)
         return result
@@ -401,18 +388,7 @@ class StageRun:
             reason=reason,
             offered=offered,
             detail=detail,
-            counts=self._counts(),
-        )
-
-    def _counts(self) -> StageCounts:
-        progress = self._tally.progress
-        return StageCounts(
-            completed=progress.completed,
-            errored=progress.errored,
-            cancelled=progress.cancelled,
-            achieved_per_s=self._tally.achieved_per_s,
-            workers_lost=self._tally.workers_lost,
-            is_error_rule=self._stop is not None and self._stop.is_error_rule,
+            counts=self._tally.counts(self._stop is not None and self._stop.is_error_rule),
         )
 
     # --- parts ---------------------------------------------------------------------------------
@@ -441,7 +417,7 @@ class StageRun:
         return bool(self._context.rules) or any(rule is not None for rule in rules)
 
     def _started_event(self) -> StageStarted:
-        lead = timedelta(seconds=_START_LEAD_S)
+        lead = timedelta(seconds=self._context.start_lead_s)
         return StageStarted(
             stage=self._number,
             name=self._plan.name,

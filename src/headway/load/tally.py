@@ -6,6 +6,7 @@ from headway.load.live import LiveCounters
 from headway.load.messages import Counters, Report
 from headway.load.observer import LiveSnapshot
 from headway.load.stop_rules import StageProgress
+from headway.records.record import StageCounts
 
 
 class StageTally:
@@ -54,6 +55,18 @@ class StageTally:
     def snapshot(self, elapsed_s: float) -> LiveSnapshot:
         """For the live view."""
         return self._live.snapshot(elapsed_s, is_draining=not self._sending)
+
+    def counts(self, is_error_rule: bool) -> StageCounts:
+        """For the stage's last event."""
+        progress = self.progress
+        return StageCounts(
+            completed=progress.completed,
+            errored=progress.errored,
+            cancelled=progress.cancelled,
+            achieved_per_s=self.achieved_per_s,
+            workers_lost=self.workers_lost,
+            is_error_rule=is_error_rule,
+        )
 
     def _add(self, counters: Counters, elapsed_s: float) -> None:
         self.progress.sent, self.progress.in_flight = self._live.sent, self._live.in_flight
