@@ -44,6 +44,13 @@ async def send(transport: FastTransport, timeouts: Timeouts = LIMITS) -> Exchang
     return exchange
 
 
+async def in_line(transport: FastTransport) -> None:
+    """Until a request waits for a connection."""
+    async with asyncio.timeout(DEADLINE_S):
+        while not transport._pool._waiting:  # noqa: ASYNC110  the pool tells nobody
+            await asyncio.sleep(0)
+
+
 async def test_a_proxy_is_refused_with_what_to_take_instead(open_to: Open) -> None:
     with pytest.raises(ConfigError, match="use the aiohttp transport"):
         await open_to("http://127.0.0.1:1", proxy="http://127.0.0.1:2")
@@ -102,7 +109,7 @@ async def test_a_request_sent_again_waits_in_line_where_its_place_was_given_away
     again = asyncio.ensure_future(send(transport))
     await asyncio.wait_for(asked.wait(), DEADLINE_S)
     waiting = asyncio.ensure_future(send(transport))
-    await asyncio.sleep(0)
+    await in_line(transport)
     close.set()
     one, other = await again, await waiting
     assert (one.failure, one.body) == (None, b"ok")
@@ -159,7 +166,7 @@ async def test_a_connection_that_dies_while_it_is_handed_on_is_not_used(
     await asyncio.wait_for(asked.wait(), DEADLINE_S)
     (connection,) = transport._open
     waiting = asyncio.ensure_future(send(transport))
-    await asyncio.sleep(0)
+    await in_line(transport)
     # The reply ends the first exchange and hands the connection on, and in the same iteration,
     # before who waits for it goes on, more bytes come.
     connection.data_received(REPLY)
