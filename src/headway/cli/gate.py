@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 import click
+from click.core import ParameterSource
 
 from headway.cli.bench_outcome import console_of
 from headway.cli.comparison_options import comparison_options, options_from
@@ -28,6 +29,9 @@ _CODES = {
     "cannot tell": ExitCode.CANNOT_TELL,
     "not comparable": ExitCode.NOT_COMPARABLE,
 }
+_FOR_BASELINE = frozenset(
+    ("max_regression", "strict", "confidence", "min_change", "metrics", "allow_different")
+)
 _EXAMPLES = """
 headway gate runs/now --slo 'ttft p99 < 500ms; error rate < 1%'
 headway gate runs/now --baseline runs/main --max-regression 5%
@@ -72,7 +76,10 @@ headway gate runs/now --slo 'goodput > 20/s' --junit gate.xml --markdown gate.md
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, cls=SpecOption, section="Output",
               help="Print the answer as JSON.")  # fmt: skip
+@click.pass_context
 def gate_command(
+    ctx: click.Context,
+    /,
     run: Path,
     slo: Sequence[str],
     baseline: Path | None,
@@ -99,6 +106,8 @@ def gate_command(
     objectives = [one for text in slo for one in parse_conditions(text)]
     if not objectives and baseline is None:
         raise ConfigError("a gate needs --slo, --baseline, or both")
+    if baseline is None:
+        _check_no_comparison(ctx)
     rules = GateRules(
         objectives=objectives,
         max_regression=parse_share("--max-regression", max_regression, zero=True),
@@ -110,6 +119,22 @@ def gate_command(
     _write(report, junit, markdown_file)
     _print(report, as_json=as_json)
     return _CODES[report.result]
+
+
+def _check_no_comparison(ctx: click.Context) -> None:
+    """Refuse what only a baseline gives a meaning: a forgotten one must not pass unseen.
+
+    Raises:
+        ConfigError: naming the options.
+    """
+    given = [
+        max(option.opts, key=len)
+        for option in ctx.command.params
+        if option.name in _FOR_BASELINE
+        and ctx.get_parameter_source(option.name) is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        raise ConfigError(f"{', '.join(given)} says how to compare with a --baseline; give one")
 
 
 def _verdict_words(accept: Sequence[str]) -> frozenset[VerdictWord]:

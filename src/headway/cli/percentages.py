@@ -23,6 +23,9 @@ def parse_share(name: str, text: str, *, below: float = math.inf, zero: bool = F
         ConfigError: it is no share, or out of range.
     """
     match = _FORM.match(text)
+    if match and not match[2] and float(match[1]) >= 1:
+        # `--max-regression 5` would let five times as slow pass.
+        raise ConfigError(f"{name}: {text!r} is no share; write {text.strip()}% or one below 1")
     share = float(match[1]) / (100 if match[2] else 1) if match else math.nan
     if not (0 <= share < below) or (share == 0 and not zero):
         raise ConfigError(f"{name}: {text!r} is not a percentage that fits; write for example 5%")

@@ -96,7 +96,8 @@ class Condition:
     def shown(self, value: float | None) -> str:
         """The number in words, with its unit."""
         if value is None:
-            return "not measured"
+            hint = "; `headway bench --objective` says what a good request is"
+            return "not measured" + (hint if self.measure == "goodput" else "")
         if math.isinf(value):
             return "infinite: more requests failed than this percentile leaves out"
         if self.unit == "s":

@@ -53,6 +53,13 @@ def test_files_for_a_ci_page_are_written_and_the_summary_is_appended(
     assert (tmp_path / "gate.xml").read_bytes().startswith(b"<?xml")
 
 
+def test_a_goodput_that_no_run_was_asked_to_measure_says_how_to(make_run: MakeRun) -> None:
+    result = invoke(make_run("a", spec={"objectives": {}}), "--slo", "goodput > 1/s", "--json")
+    assert result.return_value == ExitCode.OBJECTIVE_MISSED
+    texts = [check["text"] for check in json.loads(result.stdout)["checks"]]
+    assert "not measured; `headway bench --objective` says what a good request is" in texts
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -60,6 +67,10 @@ def test_files_for_a_ci_page_are_written_and_the_summary_is_appended(
         (("--slo", "ttft p99 < 1"), "has no unit"),
         (("--slo", "ttft p99 < 1s", "--accept", "FINE"), "--accept: FINE is no verdict"),
         (("--slo", "ttft p99 < 1s", "--stage", "other"), "has no stage to judge"),
+        (("--slo", "ttft p99 < 1s", "--max-regression", "5%"), "--max-regression says how to"),
+        (("--slo", "ttft p99 < 1s", "--strict", "--metric", "ttft"), "--strict, --metric says"),
+        (("--baseline", "b", "--max-regression", "5"), "'5' is no share; write 5% or one below 1"),
+        (("--baseline", "b", "--min-change", "1"), "'1' is no share; write 1% or one below 1"),
     ],
 )
 def test_wrong_questions_are_refused(
