@@ -43,7 +43,9 @@ def load_of(snapshot: LiveSnapshot) -> str:
     """What the stage asks for: a rate, or a number of streams."""
     if snapshot.asked_rate_per_s is not None:
         return format_rate(snapshot.asked_rate_per_s)
-    return f"{snapshot.streams} streams" if snapshot.streams is not None else "–"
+    if snapshot.streams is None:
+        return "–"
+    return f"{snapshot.streams} stream{'' if snapshot.streams == 1 else 's'}"
 
 
 class StageView(Observer):

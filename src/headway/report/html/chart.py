@@ -279,7 +279,9 @@ def _markers(chart: BarChart, x: Scale) -> Markup:
         marks.append(
             tag("line", x1=place, x2=place, y1=TOP + 10, y2=HEIGHT - BOTTOM, class_="marker")
         )
-        if place - last > 26:
+        # The word stands right of its line, at the end of the chart left of it.
+        begins = place - 24 if near_end else place
+        if begins - last > 26:
             marks.append(
                 tag(
                     "text",

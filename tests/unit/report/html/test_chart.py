@@ -1,8 +1,23 @@
 from __future__ import annotations
 
+import itertools
 import re
 
-from headway.report.html.chart import LEFT, RIGHT, WIDTH, Line, LineChart, draw_lines
+import pytest
+
+from headway.report.html.chart import (
+    LEFT,
+    RIGHT,
+    WIDTH,
+    BarChart,
+    Line,
+    LineChart,
+    draw_bars,
+    draw_lines,
+)
+
+_LETTERS = 24
+"""Pixels of a percentile's name."""
 
 
 def _points(marks: list[bool] | None) -> list[float]:
@@ -21,3 +36,21 @@ def test_points_keep_off_the_axis_and_off_the_edge() -> None:
     first, *_, last = _points([True, False, True])
     assert first >= LEFT + 5
     assert last <= WIDTH - RIGHT - 5
+
+
+@pytest.mark.parametrize(
+    "values", [(10, 50, 90), (50, 92, 99), (97, 98, 99), (1, 2, 3), (50, 88, 90)]
+)
+def test_names_of_percentiles_never_lie_on_one_another(values: tuple[float, ...]) -> None:
+    chart = BarChart(
+        title="Waits",
+        edges=[0.0, 50.0, 100.0],
+        counts=[3, 4],
+        x_label="ms",
+        markers=list(zip(("p50", "p90", "p99"), values, strict=True)),
+        table="In the table.",
+    )
+    names = re.findall(r'<text x="([\d.]+)" y="[\d.]+" class="tick( end)?">p', draw_bars(chart))
+    starts = sorted(float(x) - (_LETTERS if end else 0) for x, end in names)
+    assert starts
+    assert all(b - a >= _LETTERS for a, b in itertools.pairwise(starts))
