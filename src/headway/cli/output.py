@@ -25,6 +25,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 _CACERT = "headway.cacert"
 _WORKSPACE = "headway.workspace"
 _JSON = "headway.json"
+_WHERE_SERVERS_ARE = (
+    "Start one with `headway serve`, or name another by --server or HEADWAY_SERVER."
+)
 _EXIT_CODE_OF_STATE = {
     JobState.SUCCEEDED: ExitCode.OK,
     JobState.FAILED: ExitCode.JOB_FAILED,
@@ -119,6 +122,8 @@ def speaks_to_server(command: Callable[P, R]) -> Callable[P, R]:
             if code is None:
                 raise
             click.echo(f"Error: {error}", err=True)
+            if code is ExitCode.SERVER_UNREACHABLE:
+                click.echo(_WHERE_SERVERS_ARE, err=True)
             raise click.exceptions.Exit(code) from error
 
     return run

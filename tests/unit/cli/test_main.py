@@ -51,3 +51,10 @@ def test_a_path_that_cannot_be_used_is_a_sentence_and_no_traceback(
     assert "file.txt" in done.stderr
     assert "Not a directory" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_without_a_server_it_is_said_how_to_come_by_one(tmp_path: Path) -> None:
+    done = headway("jobs", "list", "--server", "http://127.0.0.1:9", cwd=tmp_path)
+    assert done.returncode == ExitCode.SERVER_UNREACHABLE
+    assert "`headway serve`" in done.stderr
+    assert "HEADWAY_SERVER" in done.stderr
