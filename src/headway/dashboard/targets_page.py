@@ -103,7 +103,7 @@ def targets_page(
         # A shared server measures nothing else: to offer a run would lead to a refusal.
         nothing = empty(
             "No target is registered for this workspace. An administrator adds one: "
-            "headway targets set NAME URL"
+            f"headway targets set NAME URL --for {reader.workspace}"
         )
     return page(
         "Targets",

@@ -85,8 +85,8 @@ def test_what_may_be_measured_is_listed_with_its_ceilings_and_escaped() -> None:
 
 
 def test_where_nothing_may_be_measured_no_run_is_offered() -> None:
-    shared = targets_page([], "0", NOW, Reader(name="ada"))
-    assert "headway targets set NAME URL" in shared
+    shared = targets_page([], "0", NOW, Reader(name="ada", workspace="infer"))
+    assert "headway targets set NAME URL --for infer" in shared
     assert "Start a run" not in shared
     own = targets_page([], "0", NOW, Reader())
     assert "Start a run" in own
