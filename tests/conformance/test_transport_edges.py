@@ -23,6 +23,7 @@ import pytest
 from headway.backends.backend import Call, Progress
 from headway.backends.registry import create_backend
 from headway.backends.spec import OpenAIBackendSpec, TargetSpec
+from headway.core.clock import monotonic_ns
 from headway.wire.exchange import Exchange, Timeouts, Transport, WireRequest
 from headway.wire.options import TransportOptions
 from headway.wire.origin import parse_origin
@@ -201,6 +202,27 @@ async def test_interim_replies_of_any_kind_are_skipped(
     assert "x-final" in first.headers
     assert "link" not in first.headers
     assert (second.body, second.reused) == (b"next", True)
+
+
+async def test_the_first_byte_is_that_of_the_reply_and_not_of_an_interim_one(
+    scripted: Any, play: SimpleNamespace, opened: Opened
+) -> None:
+    """A server that says 100 or 103 at once has not begun to answer."""
+    go_on = asyncio.Event()
+    interim = b"HTTP/1.1 103 Early Hints\r\n\r\n"
+    server = await scripted([[interim, go_on, play.whole(b"final")]])
+    transport = await opened(server.url)
+    asking = asyncio.ensure_future(send(transport))
+    await server.wait_requests(1, timeout_s=20)
+    await asyncio.sleep(
+        0.05
+    )  # the interim reply is read meanwhile; if not, the test only says less
+    released_ns = monotonic_ns()
+    go_on.set()
+    exchange = await asking
+    assert exchange.failure is None
+    assert exchange.first_byte_ns is not None
+    assert exchange.first_byte_ns >= released_ns
 
 
 async def test_chunk_extensions_upper_case_sizes_and_trailers_are_understood(

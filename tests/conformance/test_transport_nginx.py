@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import shutil
 import socket
 import subprocess
@@ -27,7 +26,8 @@ CONFIG = """
 daemon off; master_process off; worker_processes 1; pid {dir}/pid; error_log {dir}/error.log;
 events {{ worker_connections 256; }}
 http {{
-  access_log off; client_body_temp_path {dir}/body; proxy_temp_path {dir}/proxy;
+  log_format packed '$uri $gzip_ratio'; access_log {dir}/access.log packed;
+  client_body_temp_path {dir}/body; proxy_temp_path {dir}/proxy;
   fastcgi_temp_path {dir}/f; uwsgi_temp_path {dir}/u; scgi_temp_path {dir}/s;
   upstream sim {{ server 127.0.0.1:{upstream}; keepalive 8; }}
   server {{
@@ -57,6 +57,8 @@ class Nginx:
         for blob in cert.cert_chain_pems:
             blob.write_to_path(str(directory / "cert.pem"), append=True)
         self.ca_file = directory / "ca.pem"
+        self.upstream_url = f"http://127.0.0.1:{upstream}"
+        self._access_log = directory / "access.log"
         self.port, self.tls_port = free_port(), free_port()
         (directory / "nginx.conf").write_text(
             CONFIG.format(dir=directory, upstream=upstream, port=self.port, tls_port=self.tls_port)
@@ -66,6 +68,15 @@ class Nginx:
             [NGINX, "-p", str(directory), "-c", str(directory / "nginx.conf")],
             stderr=subprocess.DEVNULL,
         )
+
+    def packed_replies(self) -> int:
+        """How many replies left it compressed; it writes a line when a reply is over."""
+        deadline_ns = monotonic_ns() + ns_from_s(20)
+        while True:
+            lines = [line.split() for line in self._access_log.read_text().splitlines()]
+            asked = [ratio for path, ratio in lines if path.endswith("/chat/completions")]
+            if len(asked) >= 48 or monotonic_ns() > deadline_ns:
+                return sum(ratio != "-" for ratio in asked)
 
     def wait_ready(self) -> None:
         deadline_ns = monotonic_ns() + ns_from_s(10)
@@ -120,14 +131,19 @@ async def replies(url: str, transport: Any, **target: Any) -> list[Progress]:
 async def test_a_proxy_changes_neither_counts_nor_texts(nginx: Nginx, transport: str) -> None:
     """Re-chunked, gathered in buffers, or over TLS; connections end after three requests each."""
     plain, sealed = f"http://127.0.0.1:{nginx.port}", f"https://127.0.0.1:{nginx.tls_port}"
+    sent = await replies(nginx.upstream_url, transport)
     direct = await replies(f"{plain}/unbuffered", transport)
     gathered = await replies(f"{plain}/buffered", transport)
     tls = await replies(f"{sealed}/unbuffered", transport, tls=TlsSpec(ca_file=nginx.ca_file))
-    for progress in [*direct, *gathered, *tls]:
+    packed = await replies(f"{plain}/buffered", transport, headers={"Accept-Encoding": "gzip"})
+    for progress in [*direct, *gathered, *tls, *packed]:
         assert (progress.chunks, progress.output_tokens) == (20, 20)
         assert progress.first_token_ns is not None
         assert progress.sent_ns is not None
         assert progress.first_token_ns - progress.sent_ns >= 9_000_000
-    assert {len(json.dumps(p.text)) > 20 for p in [*direct, *gathered, *tls]} == {True}
+    texts = [sorted(p.text for p in some) for some in (direct, gathered, tls, packed, sent)]
+    assert len(texts[0][0].split()) == 20
+    assert all(some == texts[0] for some in texts), "a proxy changed what was said"
+    assert nginx.packed_replies() == 12
     assert any(progress.connection_reused for progress in direct)
     assert not all(progress.connection_reused for progress in direct)
