@@ -16,7 +16,8 @@ _LOG = logging.getLogger("headway.api.audit")
 
 WRITE_S = 10.0
 MAX_ROWS = 50
-"""Lines of denials written each time; what is more is counted in one line."""
+"""Lines of one doer's denials written each time; what is more is counted in one line. Of each doer
+apart, all who have shown no token being one: nobody hides behind the noise that others make."""
 NOBODY = "-"
 
 
@@ -49,27 +50,31 @@ class AuditTrail:
     def __init__(self, accounts: AccountStore) -> None:
         self._accounts = accounts
         self._denials: Counter[Denial] = Counter()
-        self._beyond = 0
+        self._rows: Counter[str] = Counter()
+        self._beyond: Counter[str] = Counter()
 
     def denied(
         self, identity: Identity | None, address: str, call: str, status: int, workspace: str | None
     ) -> None:
         """Count a denial; it is written soon."""
         denial = Denial(act_of(identity, address), call, status, workspace)
-        if denial in self._denials or len(self._denials) < MAX_ROWS:
-            self._denials[denial] += 1
-        else:
-            self._beyond += 1
+        doer = denial.act.user
+        if denial not in self._denials:
+            if self._rows[doer] >= MAX_ROWS:
+                self._beyond[doer] += 1
+                return
+            self._rows[doer] += 1
+        self._denials[denial] += 1
 
     async def write(self) -> None:
         """Write what was counted."""
         events = [_event(denial, count) for denial, count in self._denials.items()]
-        if self._beyond:
-            rest = Denial(Act(user=NOBODY, via="none"), "others, not told apart", 0, None)
-            events.append(_event(rest, self._beyond))
+        for doer, count in self._beyond.items():
+            rest = Denial(Act(user=doer, via="none"), "others, not told apart", 0, None)
+            events.append(_event(rest, count))
         if not events:
             return
-        self._denials, self._beyond = Counter(), 0
+        self._denials, self._rows, self._beyond = Counter(), Counter(), Counter()
         await self._accounts.audit(events)
 
     async def run(self) -> None:
