@@ -201,7 +201,7 @@ class Ended(msgspec.Struct, frozen=True, tag=True, kw_only=True):
         retire: Why the process must not be used again, or nothing.
         peak_rss_bytes: The larger of this process's own peak and of its largest waited child.
         rss_bytes: Resident memory now.
-        rss_growth_bytes: Since the attempt began.
+        rss_growth_bytes: Since the attempt before ended, or since the first began.
     """
 
     verdict: Verdict
