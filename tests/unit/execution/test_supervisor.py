@@ -32,6 +32,14 @@ async def test_a_result_comes_back_as_json(bench, value) -> None:
     assert await bench.value("echo", {"value": value}) == value
 
 
+async def test_an_input_of_any_size_arrives_whole(bench) -> None:
+    """Also where it is just not all in what the process receives at once."""
+    for size in (*range(64_600, 65_600, 40), 3 << 20):
+        result = await bench.run("echo", {"value": "x" * size})
+        assert isinstance(result.ending, Succeeded), result
+        assert result.ending.result_bytes == size + 2
+
+
 @pytest.mark.parametrize("size", [1 << 20, 50 << 20])
 async def test_big_results_come_whole_and_as_a_file(bench, size) -> None:
     """Trap 4 and J8: the pipe is drained while the child lives."""
