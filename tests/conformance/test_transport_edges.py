@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gzip
 import json
 import random
 import socket
@@ -267,6 +268,60 @@ async def test_gzip_in_many_small_chunks_keeps_every_byte(
     for _ in range(2):
         exchange = await send(transport)
         assert (exchange.failure, exchange.body) == (None, b"".join(events))
+
+
+async def test_a_gzip_reply_in_several_members_keeps_all_of_them(
+    scripted: Any, play: SimpleNamespace, opened: Opened
+) -> None:
+    """RFC 1952 section 2.2: a gzip stream may be several, one after another."""
+    packed = gzip.compress(b"one, ") + gzip.compress(b"two, ") + gzip.compress(b"three")
+    raw = play.whole(packed, headers="Content-Encoding: gzip\r\n")
+    server = await scripted([[raw], [raw[i : i + 7] for i in range(0, len(raw), 7)]])
+    transport = await opened(server.url)
+    for _ in range(2):
+        exchange = await send(transport)
+        assert (exchange.failure, exchange.body) == (None, b"one, two, three")
+
+
+@pytest.mark.parametrize("lost", [1, 6, 20])
+@pytest.mark.parametrize("framing", ["length", "chunks", "connection"])
+async def test_a_compressed_reply_without_its_end_is_a_protocol_failure(
+    scripted: Any, play: SimpleNamespace, opened: Opened, lost: int, framing: str
+) -> None:
+    """It was taken for a whole one."""
+    packed = gzip.compress(bytes(range(256)) * 4)[:-lost]
+    field = "Content-Encoding: gzip\r\n"
+    if framing == "length":
+        steps = [play.whole(packed, headers=field)]
+    elif framing == "chunks":
+        steps = [play.chunked(packed, headers=field)]
+    else:
+        head = f"HTTP/1.1 200 OK\r\n{field}\r\n".encode()
+        steps = [head + packed, play.close]
+    server = await scripted([steps])
+    exchange = await send(await opened(server.url))
+    assert exchange.failure is not None
+    assert exchange.failure.category == "protocol"
+    assert exchange.failure.message == "the reply's compressed body ends too early"
+    assert exchange.done_ns is None
+
+
+async def test_a_reply_that_promises_a_coding_and_has_no_body_is_whole(
+    scripted: Any, play: SimpleNamespace, opened: Opened
+) -> None:
+    server = await scripted([[play.whole(b"", headers="Content-Encoding: gzip\r\n")]])
+    exchange = await send(await opened(server.url))
+    assert (exchange.failure, exchange.body) == (None, b"")
+
+
+async def test_small_members_cannot_fill_the_memory_together(
+    scripted: Any, play: SimpleNamespace, opened: Opened
+) -> None:
+    packed = gzip.compress(bytes(40_000)) * 5
+    server = await scripted([[play.whole(packed, headers="Content-Encoding: gzip\r\n")]])
+    exchange = await send(await opened(server.url, max_body_bytes=100_000))
+    assert exchange.failure is not None
+    assert "over 100000 bytes" in exchange.failure.message
 
 
 # --- a second sending is safe only before the first byte -----------------------------------------

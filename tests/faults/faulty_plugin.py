@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from headway.backends.backend import Answer, Call, Message, Progress, TargetInfo
@@ -35,6 +36,23 @@ class FaultyBackend:
     def _raise_in(self, method: str) -> None:
         if self._where == method:
             raise RuntimeError(f"the backend breaks in {method}")
+
+
+class SlowInputs:
+    """Takes `slow_s` for each conversation, and `end_s` to find out that `count` were all."""
+
+    def __init__(self, options: dict[str, Any], seed: int, stage: int) -> None:
+        self._count = int(options.get("count", 1_000_000))
+        self._slow_s = float(options.get("slow_s", 0.0))
+        self._end_s = float(options.get("end_s", 0.0))
+
+    def conversation(self, index: int) -> Conversation | None:
+        is_over = index >= self._count
+        time.sleep(self._end_s if is_over else self._slow_s)
+        return None if is_over else Conversation(turns=(Turn(call=Call(prompt=str(index))),))
+
+    def close(self) -> None:
+        pass
 
 
 class FaultyInputs:

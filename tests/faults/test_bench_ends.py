@@ -286,3 +286,61 @@ def test_inputs_that_fail_from_the_start_are_an_error_before_anything_is_sent(
     assert bench.end() in (ExitCode.ERROR, ExitCode.USAGE)
     assert "there is no conversation 0" in "".join(bench.said)
     assert bench.records() == []
+
+
+@pytest.mark.parametrize("profile", ["constant", "concurrent"])
+def test_inputs_that_take_long_to_find_their_end_are_asked_for_it_once(
+    tmp_path: Path, profile: str
+) -> None:
+    """Each of the arrivals behind the end asked again, on the loop of the worker and the parent."""
+    rate = ("--rate", "50") if profile == "constant" else ("--streams", "4")
+    bench = Bench(
+        tmp_path / "run", *NULL, "--data-plugin", "faulty_plugin:SlowInputs",
+        "--data-option", "count=20", "--data-option", "end_s=1",
+        "--profile", profile, *rate, "--max-seconds", "30s",
+    )  # fmt: skip
+    assert bench.end() in (ExitCode.OK, ExitCode.INVALID_MEASUREMENT)
+    bench.check_each_ended_once()
+    assert len(bench.records()) == 20
+    assert {record["status"] for record in bench.records()} == {"completed"}
+
+
+def test_inputs_slower_than_their_schedule_end_with_the_stage(tmp_path: Path) -> None:
+    """The worker made content without end: it reported nothing, and the stage did not end."""
+    bench = Bench(
+        tmp_path / "run", *NULL, "--data-plugin", "faulty_plugin:SlowInputs",
+        "--data-option", "slow_s=0.05",
+        "--profile", "constant", "--rate", "200", "--max-seconds", "3s",
+    )  # fmt: skip
+    assert bench.end() == ExitCode.INVALID_MEASUREMENT
+    bench.check_each_ended_once()
+    statuses = {record["status"] for record in bench.records()}
+    assert "completed" in statuses, "what could be sent was"
+    assert len(bench.records()) == 600, "and every arrival of the schedule has its record"
+
+
+def test_inputs_that_never_return_end_the_run_with_the_worker_lost(tmp_path: Path) -> None:
+    bench = Bench(
+        tmp_path / "run", *NULL, "--data-plugin", "faulty_plugin:SlowInputs",
+        "--data-option", "count=20", "--data-option", "end_s=3600",
+        "--profile", "constant", "--rate", "50", "--max-seconds", "2s", "--grace", "1s",
+    )  # fmt: skip
+    assert bench.end() in (ExitCode.INVALID_MEASUREMENT, ExitCode.ALL_REQUESTS_FAILED)
+    bench.check_each_ended_once()
+    report = json.loads((bench.run_dir / "report.json").read_text())
+    assert "WORKER_LOST" in report["stages"][0]["verdict"]["words"]
+
+
+def test_inputs_that_hang_before_the_start_are_left_by_ctrl_c(tmp_path: Path) -> None:
+    """The process waited at its end for the thread that would never return."""
+    bench = Bench(
+        tmp_path / "run", *NULL, "--data-plugin", "faulty_plugin:SlowInputs",
+        "--data-option", "slow_s=3600", "--rate", "50", "--max-requests", "20",
+    )  # fmt: skip
+    deadline = monotonic_ns() + DEADLINE_S * NS_PER_S
+    while not bench.run_dir.exists():  # Made when Ctrl-C is heard already.
+        assert monotonic_ns() < deadline
+        time.sleep(0.01)
+    bench.process.send_signal(signal.SIGINT)
+    assert bench.end() == ExitCode.INTERRUPTED
+    assert bench.records() == []

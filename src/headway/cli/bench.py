@@ -82,15 +82,19 @@ def _early_processes(options: Mapping[str, Any]) -> EarlyProcesses:
 
 def _read_spec(ctx: click.Context, source: Sequence[str], resumed: Path | None) -> RunSpec:
     """What is asked: the flags over the files, over the run that is resumed."""
-    from headway.cli.bench_spec import build_spec
+    from headway.cli.interrupts import deferred_interrupt
 
-    from_file, url = _read_sources(source)
-    if resumed is not None:
-        from_file = overlay(_spec_of_run(resumed), from_file)
-    flags = spec_values(ctx) | ({"target.url": url} if url else {})
-    spec = build_spec(from_file, flags, ctx.command.params)
-    if resumed is not None:
-        _check_secrets(spec)
+    # Ctrl-C within pydantic's making of a validator comes out of it as an error of the schema.
+    with deferred_interrupt():
+        from headway.cli.bench_spec import build_spec
+
+        from_file, url = _read_sources(source)
+        if resumed is not None:
+            from_file = overlay(_spec_of_run(resumed), from_file)
+        flags = spec_values(ctx) | ({"target.url": url} if url else {})
+        spec = build_spec(from_file, flags, ctx.command.params)
+        if resumed is not None:
+            _check_secrets(spec)
     return spec
 
 

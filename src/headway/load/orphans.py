@@ -7,11 +7,17 @@ record whatever happens.
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections.abc import Callable, Iterable, Iterator
+from queue import Empty, SimpleQueue
 
+from headway.core.clock import monotonic_ns, s_from_ns
 from headway.load.inputs import Inputs
 from headway.load.ledger import Unfinished
 from headway.records.record import Failure, RequestRecord, Status
+
+_PATIENCE_S = 5.0
 
 
 class OrphanRecords:
@@ -28,7 +34,7 @@ class OrphanRecords:
         self._stage = stage
         self._start_ns = start_ns
         self._open_inputs = open_inputs
-        self._inputs: Inputs | None = None
+        self._counting: _TurnCounting | None = None
         self.arrivals = 0
         """Arrivals for which a record was made here."""
 
@@ -46,9 +52,9 @@ class OrphanRecords:
 
     def close(self) -> None:
         """Close the inputs, if they were needed; safe to call twice."""
-        if self._inputs is not None:
-            self._inputs.close()
-            self._inputs = None
+        if self._counting is not None:
+            self._counting.close()
+            self._counting = None
 
     def _records(
         self,
@@ -58,7 +64,8 @@ class OrphanRecords:
         failure: Failure | None,
     ) -> Iterator[RequestRecord]:
         for arrival in arrivals:
-            missing = [t for t in self._turns(arrival.index) if t not in arrival.ended_turns]
+            turns = range(self._turns_of(arrival.index))
+            missing = [turn for turn in turns if turn not in arrival.ended_turns]
             self.arrivals += bool(missing)
             for turn in missing:
                 yield RequestRecord(
@@ -71,11 +78,53 @@ class OrphanRecords:
                     failure=failure,
                 )
 
-    def _turns(self, index: int) -> range:
-        if self._inputs is None:
-            self._inputs = self._open_inputs()
+    def _turns_of(self, index: int) -> int:
+        if self._counting is None:
+            self._counting = _TurnCounting(self._open_inputs())
+        return self._counting.turns_of(index)
+
+
+class _TurnCounting:
+    """Asks inputs how many turns conversations have, and waits for them only so long.
+
+    In a thread that the process can leave behind: somebody's generator may never return, and the
+    stage, whose event loop waits here, has to end all the same.
+
+    Args:
+        inputs: Closed when the thread has ended.
+        patience_s: For all answers together; conversations not told of by then have one turn.
+    """
+
+    def __init__(self, inputs: Inputs, patience_s: float = _PATIENCE_S) -> None:
+        self._inputs = inputs
+        self._left_s = patience_s
+        self._asked: SimpleQueue[int | None] = SimpleQueue()
+        self._told: SimpleQueue[int] = SimpleQueue()
+        threading.Thread(target=self._answer, name="headway orphans", daemon=True).start()
+
+    def turns_of(self, index: int) -> int:
+        """The number of turns; 0 where there is no such conversation."""
+        if self._left_s <= 0:
+            return 1
+        began_ns = monotonic_ns()
+        self._asked.put(index)
         try:
-            conversation = self._inputs.conversation(index)
-        except Exception:  # noqa: BLE001  inputs that fail make one failed request an arrival
-            return range(1)
-        return range(0 if conversation is None else len(conversation.turns))
+            return self._told.get(timeout=self._left_s)
+        except Empty:
+            return 1
+        finally:
+            self._left_s -= s_from_ns(monotonic_ns() - began_ns)
+
+    def close(self) -> None:
+        """End the thread as soon as the inputs let it."""
+        self._asked.put(None)
+
+    def _answer(self) -> None:
+        while (index := self._asked.get()) is not None:
+            turns = 1
+            with contextlib.suppress(Exception):  # Inputs that fail make one failed request.
+                conversation = self._inputs.conversation(index)
+                turns = 0 if conversation is None else len(conversation.turns)
+            self._told.put(turns)
+        with contextlib.suppress(Exception):
+            self._inputs.close()

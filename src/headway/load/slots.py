@@ -32,6 +32,9 @@ _YIELD_EVERY = 32
 _PREPARE_AHEAD = 32
 _PREPARE_MARGIN_NS = 500_000
 """Content is made ahead only while the next request is at least this far away."""
+_MOST_AT_A_STRETCH_NS = 10_000_000
+"""Inputs that make content more slowly than it falls due would otherwise keep the event loop for
+good: nothing would be reported, and the worker be taken for dead."""
 _CANCEL_DEADLINE_S = 2.0
 """A backend that swallows its cancellation is left behind after this."""
 
@@ -98,8 +101,12 @@ class Slots:
         if self._waits_for_parent or self._must_wait():
             return
         queue, in_flight, direct = self._queue, self._in_flight, self._direct
+        until_ns = self._now_ns() + _MOST_AT_A_STRETCH_NS
         while self._limit is None or len(in_flight) < self._limit:
             now_ns = self._now_ns()
+            if now_ns > until_ns:
+                self._loop.call_soon(self.dispatch)
+                break
             turn = queue.take(now_ns)
             if turn is None:
                 self._arm(now_ns)

@@ -216,6 +216,9 @@ class WorkQueue:
         return None
 
     def _next_turn(self, index: int, due_ns: int) -> TurnRun | None:
+        if self._exhausted_at is not None and index >= self._exhausted_at:
+            self.dropped.append(index)  # Inputs that take long to find their end are asked once.
+            return None
         try:
             source = self._content.conversation(index)
             if source is not None:

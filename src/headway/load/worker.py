@@ -19,7 +19,7 @@ from typing import Any, Literal
 import msgspec
 
 from headway.backends.backend import Backend
-from headway.core.clock import NS_PER_S, Clock, s_from_ns
+from headway.core.clock import Clock, ns_from_s, s_from_ns
 from headway.core.errors import ConfigError, TargetError
 from headway.load.channel import Channel
 from headway.load.goodness import judge_for
@@ -37,6 +37,7 @@ from headway.load.messages import (
     Ready,
     Sample,
     Setup,
+    StageDone,
     StageReady,
     StartFailed,
     ToWorker,
@@ -72,6 +73,8 @@ class Worker:
 
     def send(self, message: FromWorker) -> None:
         """Queue a message to the parent."""
+        if isinstance(message, StageDone):
+            self._send_sample()  # Stages shorter than a sample's second have one as well.
         self._channel.send(encode(message))
 
     @property
@@ -205,18 +208,23 @@ class Worker:
     # --- periodic ------------------------------------------------------------------------------
 
     async def _tick(self) -> None:
-        since_sample_s = 0.0
+        sample_ns = self._clock.monotonic_ns() + ns_from_s(SAMPLE_S)
         while True:
-            due_ns = self._clock.monotonic_ns() + int(FLUSH_S * NS_PER_S)
+            due_ns = self._clock.monotonic_ns() + ns_from_s(FLUSH_S)
             await asyncio.sleep(FLUSH_S)
-            self._meter.loop_lag(self._clock.monotonic_ns() - due_ns)
+            now_ns = self._clock.monotonic_ns()
+            self._meter.loop_lag(now_ns - due_ns)
             if self._stage is not None:
                 self._stage.flush()
-            since_sample_s += FLUSH_S
-            if since_sample_s >= SAMPLE_S:
-                since_sample_s = 0.0
-                in_flight = 0 if self._stage is None else self._stage.in_flight
-                self.send(Sample(self._meter.sample(in_flight)))
+            # By the clock, not by counting ticks: a loop that a backend keeps busy ticks seldom,
+            # and is what has to be told of. It was called a valid measurement.
+            if now_ns >= sample_ns:
+                sample_ns = now_ns + ns_from_s(SAMPLE_S)
+                self._send_sample()
+
+    def _send_sample(self) -> None:
+        in_flight = 0 if self._stage is None else self._stage.in_flight
+        self.send(Sample(self._meter.sample(in_flight)))
 
     # --- what arrives, what breaks -------------------------------------------------------------
 
@@ -311,4 +319,7 @@ def _start_failure(error: BaseException) -> StartFailed:
     elif isinstance(error, TargetError):
         kind = "target"
     text = "".join(traceback.format_exception(error))
-    return StartFailed(kind, str(error) or type(error).__name__, text)
+    said = str(error)
+    if kind == "internal" and said:
+        said = f"{type(error).__name__}: {said}"  # SystemExit(3) says no more than "3".
+    return StartFailed(kind, said or type(error).__name__, text)

@@ -21,6 +21,7 @@ from headway.core.clock import monotonic_ns
 from headway.core.errors import ConfigError, InternalError
 from headway.wire import texts
 from headway.wire.connector import connect_failure_text
+from headway.wire.content_coding import make_decompressor
 from headway.wire.exchange import Exchange, Timeouts, WireCategory, WireFailure, WireRequest
 from headway.wire.flight import Flight
 from headway.wire.head import check_head
@@ -56,6 +57,7 @@ class AiohttpTransport:
             trace_configs=[_tracing()],
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
             read_bufsize=_READ_BUFFER_BYTES,
+            auto_decompress=False,  # It takes a body that was cut short for a whole one.
             # With HTTP_PROXY in the environment a run would measure something else, unsaid.
             trust_env=False,
         )
@@ -105,15 +107,26 @@ class AiohttpTransport:
     async def _read(self, response: aiohttp.ClientResponse, flight: Flight) -> None:
         exchange = flight.exchange
         flight.read_head(response.status, dict(response.raw_headers))
+        try:
+            await self._read_body(response, flight)
+        except ValueError as error:
+            exchange.failure = WireFailure("protocol", str(error))
+            response.close()
+        else:
+            exchange.done_ns = monotonic_ns()
+
+    async def _read_body(self, response: aiohttp.ClientResponse, flight: Flight) -> None:
+        """Raises ValueError with a sentence when the body cannot be used."""
+        max_bytes = self._options.max_body_bytes
+        decompressor = make_decompressor(flight.exchange.raw_headers, max_bytes)
         async for piece in response.content.iter_any():
-            flight.read_body(piece)
-            if exchange.body_bytes > self._options.max_body_bytes:
-                exchange.failure = WireFailure(
-                    "protocol", texts.too_large(self._options.max_body_bytes)
-                )
-                response.close()
-                return
-        exchange.done_ns = monotonic_ns()
+            plain = piece if decompressor is None else decompressor.decompress(piece)
+            if plain:
+                flight.read_body(plain)
+            if flight.exchange.body_bytes > max_bytes:
+                raise ValueError(texts.too_large(max_bytes))
+        if decompressor is not None and not decompressor.is_whole:
+            raise ValueError(texts.CODING_CUT)
 
 
 def _connector(options: TransportOptions, context: ssl.SSLContext | None) -> aiohttp.BaseConnector:
@@ -216,8 +229,6 @@ def _failure(error: Exception, options: TransportOptions) -> WireFailure:
 def _broken_reply(error: Exception) -> tuple[WireCategory, str]:
     if isinstance(error, aiohttp.ClientPayloadError):
         cause = error.__cause__
-        if isinstance(cause, http_exceptions.ContentEncodingError):
-            return "protocol", "the reply's compressed body is broken"
         # A cut body and a malformed chunk are the same exception; only the cut one says this.
         if "Not enough data" in str(cause) or not isinstance(cause, http_exceptions.BadHttpMessage):
             was_reset = "ConnectionResetError" in str(error)

@@ -171,6 +171,9 @@ class Connection(asyncio.Protocol):
         if self._pieces and not self._take_body(now_ns, exchange):
             return
         if self._is_complete:
+            if self._decompressor is not None and not self._decompressor.is_whole:
+                self._fail("protocol", texts.CODING_CUT)
+                return
             exchange.done_ns = now_ns
             if is_first and self._keeps_alive and self._reply_heads.is_learning:
                 self._learn(data, exchange)
@@ -180,7 +183,7 @@ class Connection(asyncio.Protocol):
         exchange = self._exchange
         if exchange is not None:
             if exc is None and self._ends_with_connection(exchange):
-                exchange.done_ns = monotonic_ns()
+                self._ended_with_connection(exchange)
             else:
                 exchange.failure = WireFailure("disconnected", _lost_text(exc))
             self._end(keeps_alive=False)
@@ -274,6 +277,12 @@ class Connection(asyncio.Protocol):
         if not self._had_interim and not self._is_head and self._decompressor is None:
             assert exchange.status is not None
             self._reply_heads.learn(data, exchange.status, exchange.raw_headers, exchange.body)
+
+    def _ended_with_connection(self, exchange: Exchange) -> None:
+        if self._decompressor is not None and not self._decompressor.is_whole:
+            exchange.failure = WireFailure("protocol", texts.CODING_CUT)
+        else:
+            exchange.done_ns = monotonic_ns()
 
     def _ends_with_connection(self, exchange: Exchange) -> bool:
         """Whether the reply has no length of its own, so that the end of the connection is its."""

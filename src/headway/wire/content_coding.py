@@ -17,27 +17,47 @@ class Decompressor(Protocol):
         """Raises ValueError with a sentence when the data cannot be decompressed."""
         ...
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the compressed data may end here."""
+        ...
+
 
 class Inflater:
     """gzip and deflate."""
 
     def __init__(self, max_bytes: int) -> None:
-        self._inflate = zlib.decompressobj(_AUTO_HEADER + zlib.MAX_WBITS)
+        self._inflate = _new_inflate()
+        self._is_begun = False
         self._max_bytes = max_bytes
 
     def decompress(self, data: bytes) -> bytes:
-        try:
+        plain = b""
+        while data:
+            if self._inflate.eof:
+                # RFC 1952 section 2.2: a gzip stream may be several, one after another.
+                self._inflate = _new_inflate()
+            self._is_begun = True
             # A bound for each read: a small reply must not be able to fill the memory.
-            plain = self._inflate.decompress(data, self._max_bytes)
-        except zlib.error as error:
-            raise ValueError(f"the reply's compressed body is broken ({error})") from error
-        if self._inflate.unconsumed_tail:
-            raise ValueError(f"the reply's body is over {self._max_bytes} bytes decompressed")
+            left = self._max_bytes - len(plain) + 1
+            try:
+                plain += self._inflate.decompress(data, left)
+            except zlib.error as error:
+                raise ValueError(f"the reply's compressed body is broken ({error})") from error
+            if len(plain) > self._max_bytes or self._inflate.unconsumed_tail:
+                raise ValueError(f"the reply's body is over {self._max_bytes} bytes decompressed")
+            data = self._inflate.unused_data
         return plain
+
+    @property
+    def is_whole(self) -> bool:
+        return self._inflate.eof or not self._is_begun
 
 
 class Unknown:
     """A coding that we did not ask for and cannot undo."""
+
+    is_whole = True
 
     def __init__(self, coding: str) -> None:
         self._coding = coding
@@ -55,3 +75,7 @@ def make_decompressor(headers: Mapping[bytes, bytes], max_bytes: int) -> Decompr
                 return Inflater(max_bytes)
             return None if coding in ("identity", "") else Unknown(coding)
     return None
+
+
+def _new_inflate() -> zlib._Decompress:
+    return zlib.decompressobj(_AUTO_HEADER + zlib.MAX_WBITS)

@@ -6,6 +6,7 @@ from headway.wire.exchange import Timeouts
 
 CLOSED_EARLY = "the target closed the connection before the reply was complete"
 RESET_EARLY = "the target reset the connection before the reply was complete"
+CODING_CUT = "the reply's compressed body ends too early"
 SHUT_DOWN = "the transport was shut down"
 
 

@@ -142,23 +142,57 @@ async def test_a_stage_runs_and_the_backend_is_shut_down_once(start):
     assert backend.shut_down == 1
 
 
+async def test_a_stage_of_less_than_a_second_has_a_sample_before_it_is_done(start):
+    """N1: without one nothing tells whether the client was the limit."""
+    parent, _ = await start(FailingBackend())
+    await parent.hear(Ready)
+    await run_stage(parent, 3)
+    (told,) = [message.sample for message in parent.of(Sample) if message.sample is not None]
+    assert told.stage == 0
+    assert told.wall_s > 0
+
+
+async def test_a_loop_that_a_backend_keeps_busy_is_sampled_by_the_clock(start):
+    """N1: ticks were counted, and a loop that stands still ticks seldom: no sample, valid."""
+
+    class Busy(FailingBackend):
+        async def resolve(self, call, history, progress):
+            progress.sent_ns = monotonic_ns()
+            until_ns = monotonic_ns() + ns_from_s(0.3)
+            while monotonic_ns() < until_ns:
+                pass
+            await asyncio.sleep(0)
+            progress.done_ns = monotonic_ns()
+            return Answer()
+
+    parent, _ = await start(Busy())
+    await parent.hear(Ready)
+    await run_stage(parent, 16)
+    samples = [message.sample for message in parent.of(Sample) if message.sample is not None]
+    assert len(samples) > 1, "before the end as well"
+    assert max(sample.loop_lag_max_ns for sample in samples) > ns_from_s(0.1)
+
+
 @pytest.mark.parametrize("where", ["startup", "validate"])
 @pytest.mark.parametrize(
-    ("error", "kind"),
+    ("error", "kind", "said"),
     [
-        (ConfigError("choose another --ca-file"), "config"),
-        (TargetError("the target answers HTML"), "target"),
-        (ZeroDivisionError("a bug"), "internal"),
-        (SystemExit(4), "internal"),
+        (ConfigError("choose another --ca-file"), "config", "choose another --ca-file"),
+        (TargetError("the target answers HTML"), "target", "the target answers HTML"),
+        (ZeroDivisionError("a bug"), "internal", "ZeroDivisionError: a bug"),
+        (SystemExit(4), "internal", "SystemExit: 4"),
+        (RecursionError(), "internal", "RecursionError"),
     ],
 )
-async def test_a_worker_that_cannot_start_says_why_with_its_traceback(start, where, error, kind):
+async def test_a_worker_that_cannot_start_says_why_with_its_traceback(
+    start, where, error, kind, said
+):
     """L1, L8."""
     backend = FailingBackend(where, error)
     parent, task = await start(backend)
     failed = await parent.hear(StartFailed)
     assert failed.kind == kind
-    assert failed.message == str(error)
+    assert failed.message == said
     assert "Traceback" in failed.traceback
     await asyncio.wait_for(task, DEADLINE_S)
     assert backend.shut_down == 1, "also after a failed startup"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from headway.backends.spec import BackendSpec
 from headway.core.distributions import Constant, draw_int
@@ -38,6 +39,8 @@ from headway.load.spec import (
 T = TypeVar("T")
 
 _CHECKED_LENGTHS = 16
+_FIRST_CONVERSATION_S = 60.0
+"""For a plug-in: it may load a data set first, but must not keep a run from ever starting."""
 _SYNTHETIC_PLACE_FIELDS = {"lengths", "tokenizer"}
 
 
@@ -70,7 +73,21 @@ async def prepare(
         case TraceInputSpec():
             return await preparation.trace(inputs)
         case PluginInputSpec():
-            return await in_thread(lambda stop: prepare_plugin(inputs, seed))
+            return await _prepare_plugin(inputs, seed)
+
+
+async def _prepare_plugin(spec: PluginInputSpec, seed: int) -> Recipe:
+    scope = asyncio.timeout(_FIRST_CONVERSATION_S)
+    try:
+        async with scope:
+            return await in_thread(lambda stop: prepare_plugin(spec, seed))
+    except TimeoutError:
+        if not scope.expired():
+            raise  # The plug-in's own.
+        raise ConfigError(
+            f"inputs {spec.name} did not make their first conversation within "
+            f"{_FIRST_CONVERSATION_S:g} s"
+        ) from None
 
 
 def offsets_ns(recipe: Recipe) -> Sequence[int]:
@@ -173,7 +190,41 @@ async def in_thread(work: Callable[[Callable[[], None]], T]) -> T:
         if stopped.is_set():
             raise _Stopped
 
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[T] = loop.create_future()
+
+    def carry_out() -> None:
+        try:
+            done = work(check_stop)
+        except BaseException as error:  # noqa: BLE001  raised where it is awaited
+            _tell(loop, ended, None, error)
+        else:
+            _tell(loop, ended, done, None)
+
+    # A thread that the process can leave behind: somebody's generator may never return, and the
+    # threads of the event loop's own pool are waited for at the end.
+    threading.Thread(target=carry_out, name="headway inputs", daemon=True).start()
     try:
-        return await asyncio.to_thread(work, check_stop)
+        return await ended
     finally:
         stopped.set()
+
+
+def _tell(
+    loop: asyncio.AbstractEventLoop,
+    ended: asyncio.Future[T],
+    done: T | None,
+    error: BaseException | None,
+) -> None:
+    def settle() -> None:
+        if ended.done():
+            return  # Nobody waits any more.
+        if isinstance(error, StopIteration):
+            ended.set_exception(RuntimeError(f"{error!r} came out of the inputs"))
+        elif error is not None:
+            ended.set_exception(error)
+        else:
+            ended.set_result(cast(T, done))
+
+    with contextlib.suppress(RuntimeError):  # The loop is closed: the same.
+        loop.call_soon_threadsafe(settle)
