@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from headway.core.encodable import encodable
 from headway.records.record import WorkerSample
 
 RequestState = Literal[
@@ -199,7 +200,11 @@ _encoder = msgspec.msgpack.Encoder()
 
 def encode(message: ToWorker | FromWorker) -> bytes:
     """One message as a frame's payload."""
-    return _encoder.encode(message)
+    try:
+        return _encoder.encode(message)
+    except UnicodeEncodeError:
+        plain = msgspec.to_builtins(message, builtin_types=(bytes,))
+        return _encoder.encode(encodable(plain))
 
 
 def decoder_for_worker() -> msgspec.msgpack.Decoder[ToWorker]:

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import msgspec
 
+from headway.core.encodable import encodable
 from headway.load.goodness import Judge
 from headway.load.histogram import bucket_of
 from headway.load.lifecycle import Request, StageFrame
@@ -153,7 +154,11 @@ class _Batch:
         """Turn the records at hand into lines, and their times into the histograms."""
         if not self.records:
             return
-        self.lines += encoder.encode_lines(self.records)
+        try:
+            self.lines += encoder.encode_lines(self.records)
+        except UnicodeEncodeError:  # Of 64 records at once: which one it was is not said.
+            plain = [encodable(msgspec.to_builtins(record)) for record in self.records]
+            self.lines += encoder.encode_lines(plain)
         stride = 1 if self._timed < _COUNTED_FULLY else _SAMPLE_STRIDE
         for record in self.records[::stride]:
             _add_times(self.counters, record)

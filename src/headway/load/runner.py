@@ -127,7 +127,12 @@ class Run:
             TargetError: the target cannot be measured.
             WorkerLost: a worker died before the first stage.
         """
-        self._path.mkdir(parents=True, exist_ok=True)
+        try:
+            self._path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(
+                f"{self._path} cannot hold the run: {error.strerror}; choose another --run-dir"
+            ) from error
         self._look_back()
         if self._borrowed is not None:
             return await self._execute_with(self._borrowed)

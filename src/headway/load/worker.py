@@ -93,6 +93,7 @@ class Worker:
         asyncio.get_running_loop().set_exception_handler(self._loop_failed)
         message = await self._inbox.get()
         ticking = asyncio.get_running_loop().create_task(self._tick())
+        ticking.add_done_callback(self._tick_ended)
         try:
             # More than once where a calibration goes before the run.
             while isinstance(message, Setup):
@@ -230,6 +231,11 @@ class Worker:
 
     def _received(self, payload: bytes) -> None:
         self._inbox.put_nowait(self._decoder.decode(payload))
+
+    def _tick_ended(self, ticking: asyncio.Task[None]) -> None:
+        error = None if ticking.cancelled() else ticking.exception()
+        if error is not None:
+            self._slot_failed(error)  # Without it nothing would be reported any more, unsaid.
 
     def _slot_failed(self, error: BaseException) -> None:
         self._break("".join(traceback.format_exception(error)))

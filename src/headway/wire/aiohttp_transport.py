@@ -1,7 +1,11 @@
 """The aiohttp transport: for proxies, and as a second opinion on the fast one.
 
-It fills the same exchange with two limits of the library below: a read is stamped when the event
-loop hands its bytes over, not at the socket, and `connect_ns` includes the TLS handshake.
+It fills the same exchange with limits of the library below:
+
+- A read is stamped when the event loop hands its bytes over, not at the socket.
+- `connect_ns` includes the TLS handshake.
+- It tells of a reply when its head is whole: a request may be sent again after some bytes of one.
+- A malformed chunk in a later read is noticed by the deadline only.
 """
 
 from __future__ import annotations

@@ -206,6 +206,41 @@ async def test_a_backend_that_raises_in_resolve_fails_its_requests_only(start):
     assert parent.records()[0].failure.message == "the backend raised ValueError: no such field"
 
 
+async def test_what_a_backend_says_and_utf_8_cannot_is_told_all_the_same(start):
+    """Lone surrogates, as of a file's name: the batch that held them was lost, and all after it."""
+    parent, _ = await start(FailingBackend("resolve", ValueError("no file \udc80")))
+    await parent.hear(Ready)
+    await run_stage(parent, 70)
+    records = parent.records()
+    assert sorted(record.index for record in records) == list(range(70))
+    assert {record.status for record in records} == {"errored"}
+    assert {record.failure.message for record in records} == {
+        "the backend raised ValueError: no file ?"
+    }
+    told = [report.counters.error_messages for report in parent.of(Report)]
+    assert any("the backend raised ValueError: no file ?" in messages for messages in told)
+
+
+async def test_a_worker_that_can_report_nothing_says_so_and_ends(start):
+    """Invariant 4: the task that reports had failed, and nobody looked at it."""
+
+    class Absurd(FailingBackend):
+        async def resolve(self, call, history, progress):
+            progress.sent_ns = progress.done_ns = monotonic_ns()
+            progress.finish_reason = object()
+            return Answer()
+
+    parent, task = await start(Absurd())
+    await parent.hear(Ready)
+    parent.say(PrepareStage(0))
+    await parent.hear(StageReady)
+    parent.say(BeginStage(stage=0, start_ns=monotonic_ns(), slots=2, closed_loop=True))
+    parent.say(Grants(0, 0, 3))
+    broken = await parent.hear(Broken)
+    assert "TypeError" in broken.traceback
+    await asyncio.wait_for(task, DEADLINE_S)
+
+
 async def test_a_backend_that_raises_in_shutdown_is_told_and_the_worker_still_ends(start, capfd):
     parent, task = await start(FailingBackend("shutdown", OSError("bad descriptor")))
     await parent.hear(Ready)
