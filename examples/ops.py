@@ -9,13 +9,15 @@ import asyncio
 import subprocess
 import sys
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from headway.jobs import JobCancelled, JobContext, Retry, operation
 
 
 class Primes(BaseModel):
     """Count the primes below a limit."""
+
+    model_config = ConfigDict(extra="forbid")  # Else a misspelt field would be left out, unsaid.
 
     below: int = Field(default=200_000, ge=2, le=50_000_000)
 
@@ -47,6 +49,8 @@ def primes(job: JobContext, request: Primes) -> PrimesFound:
 
 class Steps(BaseModel):
     """Run a few commands."""
+
+    model_config = ConfigDict(extra="forbid")
 
     steps: int = Field(default=3, ge=1, le=100)
     seconds_each: float = Field(default=0.2, ge=0, le=60)

@@ -1,7 +1,7 @@
 """Load generators for inference beside Headway: the same load, the same server, their own numbers.
 
     PEERS=1 make bench-load
-    python benchmarks/load/peers.py [NAME...] [--seconds 10]
+    python benchmarks/load/peers.py [NAME...] [--seconds 10] [--python python3.12]
 
 Each peer is installed from the package index into an environment of its own, kept under
 $XDG_CACHE_HOME/headway-peers (never into this one; Headway depends on none of them). One that
@@ -85,6 +85,7 @@ def _inference_perf(bin_dir: Path, url: str, scratch: Path, seconds: float) -> l
         "server": {"type": "vllm", "model_name": "headway-sim", "base_url": url,
                    "ignore_eos": True},
         "data": {"type": "mock"},
+        "tokenizer": {"pretrained_model_name_or_path": _tokenizer(bin_dir, scratch)},
         "storage": {"local_storage": {"path": str(scratch / "reports")}},
     }  # fmt: skip
     (scratch / "config.json").write_text(json.dumps(config))
@@ -116,12 +117,15 @@ def _read_aiperf(printed: str, scratch: Path) -> float | None:
 
 
 def _guidellm(bin_dir: Path, url: str, scratch: Path, seconds: float) -> list[str]:
+    tokenizer = _tokenizer(bin_dir, scratch)
     return [
-        str(bin_dir / "guidellm"), "benchmark", "--target", url, "--profile", "concurrent",
-        "--rate", str(CONNECTIONS), "--max-seconds", f"{seconds:g}",
-        "--data", f"prompt_tokens={PROMPT_TOKENS},output_tokens={CHUNKS}",
-        "--processor", _tokenizer(bin_dir, scratch),
-        "--output-path", str(scratch / "guidellm.json"),
+        str(bin_dir / "guidellm"), "run", "--disable-console-interactive",
+        "--backend", f"kind=openai_http,target={url},model=headway-sim,stream=true",
+        "--profile", f"kind=concurrent,streams={CONNECTIONS}",
+        "--constraint", f"kind=max_duration,seconds={seconds:g}",
+        "--data", f"kind=synthetic_text,prompt_tokens={PROMPT_TOKENS},output_tokens={CHUNKS}",
+        "--tokenizer", f"kind=huggingface_auto,model={tokenizer}",
+        "--output", f"kind=json,path={scratch / 'guidellm.json'}",
     ]  # fmt: skip
 
 
@@ -140,7 +144,7 @@ PEERS = {
 }
 
 
-def environment(package: str) -> Path | str:
+def environment(package: str, interpreter: str) -> Path | str:
     """The bin directory of the peer's own environment, or why there is none."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "headway-peers"
     home = cache / package
@@ -149,7 +153,7 @@ def environment(package: str) -> Path | str:
     if stamp.exists():
         return home / "bin"
     try:
-        subprocess.run([sys.executable, "-m", "venv", str(home)], check=True, capture_output=True)
+        subprocess.run([interpreter, "-m", "venv", str(home)], check=True, capture_output=True)
         subprocess.run(
             [str(python), "-m", "pip", "install", "--quiet", package],
             check=True, capture_output=True, text=True, timeout=INSTALL_S,
@@ -170,10 +174,10 @@ def version(bin_dir: Path, package: str) -> str:
     ).stdout.strip()
 
 
-def measure(name: str, url: str, seconds: float) -> str:
+def measure(name: str, url: str, seconds: float, interpreter: str) -> str:
     """One row of the table."""
     peer = PEERS[name]
-    bin_dir = environment(peer.package)
+    bin_dir = environment(peer.package, interpreter)
     if isinstance(bin_dir, str):
         return f"| {name} | – | – | {bin_dir} |"
     named = f"{name} {version(bin_dir, peer.package)}"
@@ -215,6 +219,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("peer", nargs="*", choices=[[], *PEERS], help="default: all")
     parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument(
+        "--python",
+        default=sys.executable,
+        help="interpreter for environments that do not exist yet; some peers need a newer one",
+    )
     asked = parser.parse_args()
     with simulated("--ttft", "0.005", "--itl", "0.001") as server:
         title("Peers: 64 streams of 128 tokens, 1 ms apart", command_line())
@@ -225,7 +234,7 @@ def main() -> None:
         print(f"| headway bench | {run.completed_per_s:,.0f} | {run.cpu_s:.1f} "
               f"| whole command {took_s:.0f} s |", flush=True)  # fmt: skip
         for name in asked.peer or PEERS:
-            print(measure(name, server.url, asked.seconds), flush=True)
+            print(measure(name, server.url, asked.seconds, asked.python), flush=True)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     help="Where the operations are; repeatable.",
 )  # fmt: skip
 @click.option("--no-bench", is_flag=True, help="Do not offer load tests as jobs.")
-@click.option("--host", help="Loopback address to listen on.  [default: 127.0.0.1]")
+@click.option(
+    "--host", help="Address to listen on; beyond loopback only with accounts.  [default: 127.0.0.1]"
+)
 @click.option("--port", type=click.IntRange(0, 65535), help="0 takes any.  [default: 8484]")
 @click.option(
     "--tls-cert",

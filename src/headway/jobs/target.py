@@ -94,7 +94,7 @@ class Range:
         names = ", ".join(target.name for target in self.targets[:20]) or "none yet"
         raise ConfigError(
             f"{reference!r} is not a registered target of this workspace (registered: {names}); "
-            "an administrator registers one with `headway targets set`"
+            "an administrator registers one with `headway targets set NAME URL --for WORKSPACE`"
         )
 
 

@@ -103,6 +103,8 @@ class RunDirectory:
             return msgspec.json.decode(file.read_bytes(), type=RunFile)
         except FileNotFoundError as error:
             raise ConfigError(f"{self.path} is not a run directory: it has no run.json") from error
+        except OSError as error:
+            raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
         except msgspec.DecodeError as error:
             raise ConfigError(f"{file} cannot be read: {error}") from error
 
