@@ -136,7 +136,7 @@ class Counters(msgspec.Struct, tag="counters", kw_only=True):
     errored: int = 0
     cancelled: int = 0
     last_sent_ns: int = 0
-    """Absolute; 0: nothing was sent."""
+    """When the latest request was sent, or fell due and failed unsent; absolute, 0: none was."""
     leading_errors: int = 0
     """Errors before the first success among these, in the order they ended."""
     longest_errors: int = 0

@@ -16,7 +16,7 @@ class StageTally:
         self._live = live
         self.progress = StageProgress()
         self.last_sent_ns = 0
-        """When the latest request was sent, absolute; 0: none was."""
+        """As `Counters.last_sent_ns`."""
         self.achieved_per_s = 0.0
         """Requests completed a second, until sending ended."""
         self.workers_lost = 0
