@@ -18,6 +18,7 @@ from headway.cli.output import (
     print_json,
     print_rows,
     printable,
+    printable_lines,
     server_options,
     speaks_to_server,
     status_of,
@@ -176,7 +177,7 @@ def result_command(job_id: str, timeout_s: float | None, server: str | None, out
         try:
             print_json(client.result(job_id, timeout_s=timeout_s))
         except JobFailed as error:
-            click.echo(f"Error: {error}", err=True)
+            click.echo(f"Error: {printable_lines(str(error))}", err=True)
             exit_with(error.job)
 
 
@@ -276,4 +277,4 @@ def _print_job(job: Job, output: str) -> None:
         ]
     )
     if job.error is not None and job.error.traceback:
-        click.echo(f"\n{job.error.traceback.rstrip()}")
+        click.echo(f"\n{printable_lines(job.error.traceback.rstrip())}")

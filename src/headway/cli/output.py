@@ -121,7 +121,7 @@ def speaks_to_server(command: Callable[P, R]) -> Callable[P, R]:
             code = _exit_code_of_error(error)
             if code is None:
                 raise
-            click.echo(f"Error: {error}", err=True)
+            click.echo(f"Error: {printable_lines(str(error))}", err=True)
             if code is ExitCode.SERVER_UNREACHABLE:
                 click.echo(_WHERE_SERVERS_ARE, err=True)
             raise click.exceptions.Exit(code) from error
@@ -168,8 +168,11 @@ def exit_code_of(job: Job) -> ExitCode:
 
 
 def print_json(value: BaseModel | Sequence[BaseModel] | Any) -> None:
-    """One JSON document on standard output."""
-    click.echo(json.dumps(_jsonable(value), indent=2, ensure_ascii=False))
+    """One JSON document on standard output; what could drive a terminal is escaped in it."""
+    text = json.dumps(_jsonable(value), indent=2, ensure_ascii=False)
+    if not text.replace("\n", "").isprintable():
+        text = "".join(each if _is_harmless(each) else json.dumps(each)[1:-1] for each in text)
+    click.echo(text)
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -216,6 +219,15 @@ def printable(value: Any) -> str:
         return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + "Z"
     text = json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else str(value)
     return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
+
+
+def printable_lines(text: str) -> str:
+    """As `printable`, for text that may have several lines."""
+    return "".join(each if _is_harmless(each) else "\N{REPLACEMENT CHARACTER}" for each in text)
+
+
+def _is_harmless(character: str) -> bool:
+    return character.isprintable() or character in "\n\t"
 
 
 def status_of(job: Job) -> str:
