@@ -13,7 +13,10 @@ from typing import Any
 import pytest
 
 from headway import report
+from headway.compare.comparison import compare_runs
+from headway.compare.model import Refusal
 from headway.core.clock import monotonic_ns, ns_from_s
+from headway.gate.gate import GateRules, gate
 from headway.records.record import Note, RunEvent, StageEnded, StageStarted
 from headway.records.run_dir import RunDirectory
 
@@ -132,9 +135,33 @@ def test_the_end_of_a_sweep_that_the_rest_is_planned_from_is_measured_again(
         (0, None, "synchronous"), (1, None, "saturation"), (2, 1, "saturation"),
     ]  # fmt: skip
     assert (stages[3].stage, stages[3].step) == (3, 2)
-    assert [stage.partial for stage in report.build(RunDirectory(tmp_path / "run")).stages] == [
-        False, True, False, False,
+    made = report.build(RunDirectory(tmp_path / "run"))
+    assert [stage.partial for stage in made.stages] == [False, True, False, False]
+    assert [stage.done_again_as for stage in made.stages] == [None, 2, None, None]
+    assert made.complete, "all that was asked for was measured in full"
+
+
+def test_a_run_whose_only_stage_was_broken_off_and_done_again_is_judged_by_the_whole_one(
+    sim: Any, tmp_path: Path
+) -> None:
+    """N6: a job whose server died in its one stage could never pass a gate."""
+    target = sim(ttft=0.005, itl=0.001)
+    one = ("--profile", "constant", "--rate", "60", "--max-seconds", "3s")
+    killed_in_stage(0, tmp_path / "run", target.url, *one)
+    resumed(tmp_path / "run")
+    made = report.build(RunDirectory(tmp_path / "run"))
+    assert [(stage.partial, stage.done_again_as) for stage in made.stages] == [
+        (True, 1), (False, None),
     ]  # fmt: skip
+    assert made.complete
+    assert made.verdict == made.stages[1].verdict.word
+    judged = gate(tmp_path / "run", None, GateRules())
+    measurements = [check for check in judged.checks if check.kind == "measurement"]
+    assert len(measurements) == 1, "the broken stage is no part of it"
+    assert "partial" not in measurements[0].text
+    same = compare_runs(tmp_path / "run", tmp_path / "run")
+    assert not isinstance(same, Refusal)
+    assert len(same.stages) == 1
 
 
 def test_another_run_is_not_glued_to_what_a_directory_holds(sim: Any, tmp_path: Path) -> None:

@@ -137,6 +137,6 @@ def _unmatched(a: Report, b: Report) -> Iterator[str]:
     for side, report, place in (("A", a, 0), ("B", b, 1)):
         matched = {pair[place].stage for pair in pairs}
         for stage in report.stages:
-            if stage.stage not in matched:
+            if stage.stage not in matched and stage.done_again_as is None:
                 other = "B" if side == "A" else "A"
                 yield f"{side}'s stage {stage.name} has no counterpart in {other}"

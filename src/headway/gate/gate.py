@@ -51,7 +51,11 @@ def gate(run: Path, baseline: Path | None, rules: GateRules) -> GateReport:
         ConfigError: one is no run directory, or a stage is asked for that is not there.
         InputError: the records of one are damaged.
     """
-    stages = [s for s in build(RunDirectory(run)).stages if rules.compare.wants_stage(s.name)]
+    stages = [
+        stage
+        for stage in build(RunDirectory(run)).stages
+        if stage.done_again_as is None and rules.compare.wants_stage(stage.name)
+    ]
     if not stages:
         raise ConfigError(f"{run} has no stage to judge")
     checks = [check for stage in stages for check in _stage_checks(stage, rules)]

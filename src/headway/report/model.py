@@ -293,6 +293,9 @@ class StageReport(msgspec.Struct, kw_only=True, frozen=True):
     workers: int | None
     partial: bool
     """It was interrupted, lost a worker, or was never ended."""
+    done_again_as: int | None = None
+    """The later, whole stage that carried out the same step once more, after a resume; then this
+    one counts neither for the verdict nor for a comparison or a gate."""
     ended_reason: str | None
     ended_detail: str | None
     verdict: Verdict

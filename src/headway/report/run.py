@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from pydantic import ValidationError
 
 from headway.core.errors import InputError
@@ -48,11 +49,14 @@ def measure(directory: RunDirectory) -> MeasuredRun:
     for record in directory.records():
         stages[record.stage].add(record)
     context = _context(run)
-    reports = [stage_report(stages[number], context) for number in sorted(stages)]
+    reports = _with_repeats(
+        [stage_report(stages[number], context) for number in sorted(stages)], stages
+    )
+    counted = [stage for stage in reports if stage.done_again_as is None]
     report = Report(
         run=_run_info(run),
-        verdict=overall(stage.verdict.word for stage in reports),
-        complete=bool(reports) and not any(stage.partial for stage in reports),
+        verdict=overall(stage.verdict.word for stage in counted),
+        complete=bool(counted) and not any(stage.partial for stage in counted),
         calibration=run.calibration,
         stages=reports,
         workers_lost=[
@@ -83,6 +87,23 @@ def stage_summary(directory: RunDirectory, stage: int) -> StageReport:
     if data.started is None and not len(data.columns):
         raise InputError(f"{directory.path} holds nothing of stage {stage}")
     return stage_report(data, _context(directory.read_run()))
+
+
+def _with_repeats(reports: list[StageReport], stages: _Stages) -> list[StageReport]:
+    """Partial stages with the whole ones that were run in their place when the run was resumed."""
+    whole = {_step(stages[one.stage]): one.stage for one in reports if not one.partial}
+    return [
+        msgspec.structs.replace(one, done_again_as=whole.get(_step(stages[one.stage])))
+        if one.partial
+        else one
+        for one in reports
+    ]
+
+
+def _step(data: StageData) -> int:
+    """The step of the load profile that a stage carried out."""
+    started = data.started
+    return data.stage if started is None or started.step is None else started.step
 
 
 class _Stages(dict[int, StageData]):

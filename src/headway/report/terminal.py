@@ -86,7 +86,9 @@ def _table(first: str) -> Table:
 
 def _name(stage: StageReport) -> Text:
     name = Text(stage.name)
-    if stage.partial:
+    if stage.done_again_as is not None:
+        name.append(" (broken off, done again)", style="dim")
+    elif stage.partial:
         name.append(" (partial)", style="yellow")
     return name
 

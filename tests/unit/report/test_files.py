@@ -22,6 +22,7 @@ from headway.report.schema import report_schema, schema_text
 DOCS = Path(__file__).parents[3] / "docs"
 UNITS = ("_s", "_per_s", "_bytes", "_tokens", "_share")
 COUNTS = {
+    "done_again_as",
     "cancelled",
     "completed",
     "count",

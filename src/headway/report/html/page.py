@@ -22,6 +22,7 @@ from headway.report.html.tables import (
     durations_table,
     errors_table,
     objectives_table,
+    partial_chip,
     stages_table,
     table,
     text_row,
@@ -99,7 +100,8 @@ def _mark() -> Markup:
 
 
 def _verdict(report: Report) -> Markup:
-    findings = [_finding(stage) for stage in report.stages if stage.verdict.words]
+    counted = [stage for stage in report.stages if stage.done_again_as is None]
+    findings = [_finding(stage) for stage in counted if stage.verdict.words]
     if not report.complete:
         findings.append(tag("li", "The run is not complete: at least one stage is partial."))
     word = report.verdict if report.stages else "NOTHING MEASURED"
@@ -209,7 +211,7 @@ def _stage(stage: StageReport, *, open_: bool) -> Markup:
         "summary",
         tag("h2", stage.name),
         chip(stage.verdict.word),
-        tag("span", "partial", class_="chip fair") if stage.partial else None,
+        partial_chip(stage),
     )
     failed = [tag("li", check.text) for check in stage.verdict.checks if check.failed]
     return tag(

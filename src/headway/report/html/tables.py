@@ -89,8 +89,15 @@ def stages_table(report: Report) -> Markup:
 def _stage_name(stage: StageReport) -> Markup:
     return fragment(
         tag("a", stage.name, href=f"#stage-{stage.stage}"),
-        tag("span", "partial", class_="chip fair") if stage.partial else None,
+        partial_chip(stage),
     )
+
+
+def partial_chip(stage: StageReport) -> Markup | None:
+    """Says of a stage that it was cut short; None for a whole one."""
+    if stage.done_again_as is not None:
+        return tag("span", "broken off, done again", class_="chip")
+    return tag("span", "partial", class_="chip fair") if stage.partial else None
 
 
 def point(summary: DurationSummary | None, name: str) -> Markup:
