@@ -155,6 +155,9 @@ def test_a_run_whose_only_stage_was_broken_off_and_done_again_is_judged_by_the_w
     ]  # fmt: skip
     assert made.complete
     assert made.verdict == made.stages[1].verdict.word
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "all 2 stages" not in page
+    assert "broken off, done again" in page
     judged = gate(tmp_path / "run", None, GateRules())
     measurements = [check for check in judged.checks if check.kind == "measurement"]
     assert len(measurements) == 1, "the broken stage is no part of it"

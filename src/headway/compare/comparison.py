@@ -136,7 +136,7 @@ def _unmatched(a: Report, b: Report) -> Iterator[str]:
     pairs = matched_stages(a, b)
     for side, report, place in (("A", a, 0), ("B", b, 1)):
         matched = {pair[place].stage for pair in pairs}
-        for stage in report.stages:
-            if stage.stage not in matched and stage.done_again_as is None:
+        for stage in report.counted:
+            if stage.stage not in matched:
                 other = "B" if side == "A" else "A"
                 yield f"{side}'s stage {stage.name} has no counterpart in {other}"

@@ -117,9 +117,9 @@ def matched_stages(a: Report, b: Report) -> list[tuple[StageReport, StageReport]
     Of stages that are alike within a run, the first goes with the first, the second with the
     second.
     """
-    left = [stage for stage in b.stages if stage.done_again_as is None]
+    left = b.counted
     pairs = []
-    for one in (stage for stage in a.stages if stage.done_again_as is None):
+    for one in a.counted:
         match = next((s for s in left if (s.name, s.profile) == (one.name, one.profile)), None)
         if match is not None:
             left.remove(match)

@@ -52,9 +52,7 @@ def gate(run: Path, baseline: Path | None, rules: GateRules) -> GateReport:
         InputError: the records of one are damaged.
     """
     stages = [
-        stage
-        for stage in build(RunDirectory(run)).stages
-        if stage.done_again_as is None and rules.compare.wants_stage(stage.name)
+        stage for stage in build(RunDirectory(run)).counted if rules.compare.wants_stage(stage.name)
     ]
     if not stages:
         raise ConfigError(f"{run} has no stage to judge")

@@ -363,11 +363,17 @@ class Report(msgspec.Struct, kw_only=True, frozen=True):
     schema_version: int = REPORT_SCHEMA_VERSION
     run: RunInfo
     verdict: VerdictWord
-    """VALID when every stage is; else the word that stands first in the order of causes."""
+    """VALID when every stage that counts is; else the word that stands first in the order of
+    causes."""
     complete: bool
-    """Every stage that began was ended by a rule of its own."""
+    """Every stage that counts was ended by a rule of its own."""
     calibration: dict[str, Any] | None
     """The client's own floor against a null server; null: not measured."""
     stages: list[StageReport]
     workers_lost: list[LostWorker]
     notes: list[RunNote]
+
+    @property
+    def counted(self) -> list[StageReport]:
+        """The stages that the run is judged by: all but those that were done again in full."""
+        return [stage for stage in self.stages if stage.done_again_as is None]

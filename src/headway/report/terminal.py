@@ -26,7 +26,7 @@ _NAME_WIDTH = 14
 def report_view(report: Report) -> RenderableType:
     """The whole report: table, verdicts with their evidence, errors, the client's floor."""
     parts: list[RenderableType] = [stage_table(report), Text()]
-    for stage in report.stages:
+    for stage in report.counted:
         parts.extend(stage_findings(stage))
     parts.extend(_left_out(report))
     parts.extend(_floor_lines(report))

@@ -100,8 +100,7 @@ def _mark() -> Markup:
 
 
 def _verdict(report: Report) -> Markup:
-    counted = [stage for stage in report.stages if stage.done_again_as is None]
-    findings = [_finding(stage) for stage in counted if stage.verdict.words]
+    findings = [_finding(stage) for stage in report.counted if stage.verdict.words]
     if not report.complete:
         findings.append(tag("li", "The run is not complete: at least one stage is partial."))
     word = report.verdict if report.stages else "NOTHING MEASURED"
@@ -123,7 +122,7 @@ def _search(report: Report) -> Markup:
 
 
 def _judgement(report: Report) -> str:
-    count = len(report.stages)
+    count = len(report.counted)
     if not count:
         return "No stage was begun, so there is nothing to judge."
     if report.verdict == "VALID":
@@ -131,7 +130,7 @@ def _judgement(report: Report) -> str:
         return f"Every check of {many} passed: these numbers can be trusted."
     if count == 1:
         return "These numbers cannot be taken as they stand."
-    words = Counter(stage.verdict.word for stage in report.stages)
+    words = Counter(stage.verdict.word for stage in report.counted)
     said = ", ".join(f"{number} {word}" for word, number in words.most_common())
     return f"Of {count} stages: {said}."
 
@@ -145,9 +144,10 @@ def _finding(stage: StageReport) -> Markup:
 
 
 def _figures(report: Report) -> Markup:
-    if not report.stages:
+    counted = report.counted
+    if not counted:
         return fragment()
-    figures = _run_figures(report) if len(report.stages) > 1 else _stage_figures(report.stages[0])
+    figures = _run_figures(report) if len(counted) > 1 else _stage_figures(counted[0])
     boxes = [
         tag("div", tag("dt", name), tag("dd", value, tag("small", f" {unit}")))
         for name, value, unit in figures
@@ -157,7 +157,7 @@ def _figures(report: Report) -> Markup:
 
 
 def _run_figures(report: Report) -> Iterator[tuple[str, str, str]]:
-    stages = report.stages
+    stages = report.counted
     ttfts = [stage.ttft.p50_s for stage in stages if stage.ttft]
     latencies = [stage.latency.p50_s for stage in stages if stage.latency]
     rates = [stage.rates.completed_per_s or 0.0 for stage in stages]

@@ -14,7 +14,7 @@ _TABLE = "The same numbers stand in the table of stages."
 def sweep_charts(report: Report) -> Markup:
     """Percentiles, throughput and concurrency over the load that was offered."""
     stages = sorted(
-        (stage for stage in report.stages if stage.rates.offered_per_s is not None),
+        (stage for stage in report.counted if stage.rates.offered_per_s is not None),
         key=_load,
     )
     if len(stages) < 2:
