@@ -81,9 +81,14 @@ class ProcessPool:
         waiter: asyncio.Future[JobProcessHandle | None] = loop.create_future()
         self._waiting.append(waiter)
         timer = loop.call_later(WARM_WAIT_S, _answer, waiter, None)
-        process = await waiter
-        timer.cancel()
-        return process
+        try:
+            return await waiter
+        except asyncio.CancelledError:
+            if not waiter.cancelled() and (process := waiter.result()) is not None:
+                self.give_back(process)  # Given to this attempt already, which does not take it.
+            raise
+        finally:
+            timer.cancel()
 
     def can_reuse(self, process: JobProcessHandle, ended: Ended) -> bool:
         """Whether a process that ran a short attempt is as good as new, and wanted."""

@@ -5,15 +5,21 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from headway.core.states import Outcome
+from headway.core.clock import SystemClock
+from headway.core.states import Lane, Outcome
 from headway.execution import process_pool
 from headway.execution.attempt import Died
+from headway.execution.process_factory import ProcessFactory
+from headway.execution.process_pool import ProcessPool
+from headway.execution.settings import SupervisorSettings
 
+OPERATIONS = Path(__file__).with_name("operations.py")
 RETIRING = {"descriptors", "thread", "limit", "niceness"}
 """Changes that cannot be undone: the process must be replaced."""
 CHANGES = [
@@ -45,10 +51,8 @@ async def test_a_process_is_used_again(make_bench) -> None:
 
 def test_the_list_of_changes_is_complete() -> None:
     import importlib.util
-    from pathlib import Path
 
-    path = Path(__file__).with_name("operations.py")
-    spec = importlib.util.spec_from_file_location("execution_operations_checked", path)
+    spec = importlib.util.spec_from_file_location("execution_operations_checked", OPERATIONS)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert sorted(CHANGES) == module.CHANGES
@@ -229,3 +233,24 @@ async def test_a_cancel_at_the_end_of_an_attempt_does_not_hit_the_next(make_benc
             await ended.cancel(grace_s=0)
             hit += (await following).outcome is not Outcome.SUCCEEDED
         assert hit == 0
+
+
+async def test_a_process_given_to_an_attempt_that_is_cancelled_serves_the_next() -> None:
+    """It counted as busy for ever, and with it a place of the kept ones was gone."""
+    wanted = SupervisorSettings(modules=(str(OPERATIONS),), warm_processes=1, spare_processes=0)
+    factory = ProcessFactory(wanted, SystemClock())
+    await factory.open()
+    pool = ProcessPool(factory, wanted)
+    try:
+        busy = await pool.take(Lane.SHORT)
+        waits = asyncio.ensure_future(pool.take(Lane.SHORT))
+        await asyncio.sleep(0)
+        pool.give_back(busy)
+        waits.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waits
+        assert pool.counts()["warm_idle"] == 1
+        assert await pool.take(Lane.SHORT) is busy
+    finally:
+        await pool.close()
+        await factory.close()
