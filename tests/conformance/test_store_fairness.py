@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import shutil
 import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Coroutine
-from datetime import UTC, datetime, timedelta
-from functools import cache
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from direct_store import NOW, claim, job, opened, submit
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from headway.core.clock import ManualClock
-from headway.core.statedir import StateDir
 from headway.core.states import JobState, Outcome
 from headway.store.limits import EVERY, Limit, Lock, QueueFull, Use
-from headway.store.sqlite.schema import ensure_schema
 from headway.store.sqlite.store import SqliteStore
 from headway.store.values import (
     ClaimedJob,
@@ -31,7 +28,6 @@ from headway.store.values import (
     Idempotency,
     JobQuery,
     JobRow,
-    NewJob,
     Precondition,
     RetryLater,
     StoredResult,
@@ -40,27 +36,9 @@ from headway.store.values import (
 
 T = TypeVar("T")
 
-NOW = datetime(2026, 12, 1, 12, 0, tzinfo=UTC)
 DONE = Finish(outcome=Outcome.SUCCEEDED, result=StoredResult(json="1"))
 USERS = ("local", "system")
 """Names that need no account."""
-
-
-@cache
-def migrated() -> bytes:
-    with tempfile.TemporaryDirectory() as directory:
-        state_dir = StateDir(Path(directory))
-        state_dir.create()
-        ensure_schema(state_dir.database, state_dir.writer_lock)
-        return state_dir.database.read_bytes()
-
-
-def opened(directory: Path, clock: ManualClock) -> SqliteStore:
-    state_dir = StateDir(directory)
-    state_dir.create()
-    if not state_dir.database.exists():
-        state_dir.database.write_bytes(migrated())
-    return SqliteStore(state_dir, clock, random.Random(1))
 
 
 @pytest.fixture
@@ -74,23 +52,6 @@ async def store(tmp_path: Path, clock: ManualClock) -> AsyncIterator[SqliteStore
     await store.open()
     yield store
     await store.close()
-
-
-def job(workspace: str = "lab", user: str = "local", **options: Any) -> NewJob:
-    return NewJob(
-        operation="op", lane="long", input_json="{}", workspace=workspace, created_by=user,
-        **options,
-    )  # fmt: skip
-
-
-async def submit(store: SqliteStore, *jobs: NewJob) -> list[JobRow]:
-    answer = await store.submit(jobs)
-    assert isinstance(answer, list), answer
-    return [each.job for each in answer]
-
-
-async def claim(store: SqliteStore, count: int = 1) -> list[ClaimedJob]:
-    return await store.claim("w", {"long": count}, 60.0)
 
 
 async def why(store: SqliteStore, row: JobRow) -> Why:

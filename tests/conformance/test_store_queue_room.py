@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import tempfile
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
-from functools import cache
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from direct_store import NOW, claim, job, opened, submit
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from headway.core.clock import ManualClock
-from headway.core.statedir import StateDir
 from headway.core.states import JobState, Outcome
 from headway.store.limits import WHOLE, Limit, QueueFull
-from headway.store.sqlite.schema import ensure_schema
 from headway.store.sqlite.store import SqliteStore
 from headway.store.values import (
     ClaimedJob,
@@ -28,33 +25,14 @@ from headway.store.values import (
     Idempotency,
     JobQuery,
     JobRow,
-    NewJob,
     Release,
     RetryLater,
 )
 
-NOW = datetime(2026, 12, 1, 12, 0, tzinfo=UTC)
 DONE = Finish(outcome=Outcome.SUCCEEDED)
 RELEASED = Release(reason="the worker stops")
 AGAIN = RetryLater(outcome=Outcome.FAILED, delay_s=0.0, reason="it asked for it")
 LIMIT = 5
-
-
-@cache
-def migrated() -> bytes:
-    with tempfile.TemporaryDirectory() as directory:
-        state_dir = StateDir(Path(directory))
-        state_dir.create()
-        ensure_schema(state_dir.database, state_dir.writer_lock)
-        return state_dir.database.read_bytes()
-
-
-def opened(directory: Path, clock: ManualClock, max_queued: int | None = LIMIT) -> SqliteStore:
-    state_dir = StateDir(directory)
-    state_dir.create()
-    if not state_dir.database.exists():
-        state_dir.database.write_bytes(migrated())
-    return SqliteStore(state_dir, clock, random.Random(1), max_queued=max_queued)
 
 
 @pytest.fixture
@@ -64,27 +42,10 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 async def store(tmp_path: Path, clock: ManualClock) -> AsyncIterator[SqliteStore]:
-    store = opened(tmp_path / "state", clock)
+    store = opened(tmp_path / "state", clock, LIMIT)
     await store.open()
     yield store
     await store.close()
-
-
-def job(workspace: str = "lab", user: str = "local", **options: Any) -> NewJob:
-    return NewJob(
-        operation="op", lane="long", input_json="{}", workspace=workspace, created_by=user,
-        **options,
-    )  # fmt: skip
-
-
-async def submit(store: SqliteStore, *jobs: NewJob) -> list[JobRow]:
-    answer = await store.submit(jobs)
-    assert isinstance(answer, list), answer
-    return [each.job for each in answer]
-
-
-async def claim(store: SqliteStore, count: int = 1) -> list[ClaimedJob]:
-    return await store.claim("w", {"long": count}, 60.0)
 
 
 def full(waiting: int, submitted: int = 1) -> QueueFull:
@@ -153,7 +114,7 @@ async def test_a_store_that_is_opened_again_knows_what_waits_in_it(
     tmp_path: Path, store: SqliteStore, clock: ManualClock
 ) -> None:
     await submit(store, *[job()] * LIMIT)
-    other = opened(tmp_path / "state", clock)
+    other = opened(tmp_path / "state", clock, LIMIT)
     await other.open()
     assert await other.submit([job()]) == full(waiting=LIMIT)
     await other.close()
@@ -174,7 +135,7 @@ class FullStore(RuleBasedStateMachine):
         self.runner = asyncio.Runner()
         self.directory = tempfile.TemporaryDirectory()
         self.clock = ManualClock(NOW, monotonic_ns=10**15)
-        self.store = opened(Path(self.directory.name) / "state", self.clock)
+        self.store = opened(Path(self.directory.name) / "state", self.clock, LIMIT)
         self.claimed: list[ClaimedJob] = []
 
     @initialize()

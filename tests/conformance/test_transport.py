@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import trustme
+from silent_listener import silent_listener
 
 from headway.core.clock import monotonic_ns
 from headway.core.errors import ConfigError
@@ -476,19 +477,9 @@ async def test_the_idle_deadline_counts_from_the_last_read(
 
 
 async def test_the_connect_deadline(opened: Opened) -> None:
-    """A listener whose queue is full answers no more connection requests."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(0)
-        address = listener.getsockname()
-        fillers = [socket.socket() for _ in range(4)]
-        for filler in fillers:
-            filler.setblocking(False)
-            filler.connect_ex(address)
-        transport = await opened(f"http://127.0.0.1:{address[1]}")
+    with silent_listener() as port:
+        transport = await opened(f"http://127.0.0.1:{port}")
         exchange = await send(transport, timeouts=Timeouts(connect_s=0.2, total_s=10))
-        for filler in fillers:
-            filler.close()
     assert exchange.failure is not None
     assert exchange.failure.category == "timeout"
     assert exchange.failure.message == "no connection within 0.2 s"

@@ -11,15 +11,15 @@ import contextlib
 import gzip
 import json
 import random
-import socket
 import zlib
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from silent_listener import silent_listener
 
 from headway.backends.backend import Call, Progress
 from headway.backends.registry import create_backend
@@ -70,30 +70,17 @@ async def send(transport: Transport, request: WireRequest = ASK) -> Exchange:
 # --- addresses -----------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def silent_listener(host: str, port: int) -> Iterator[None]:
-    """A listener whose queue is full: it answers no more connection requests."""
-    with contextlib.ExitStack() as stack:
-        listener = stack.enter_context(socket.socket())
-        try:
-            listener.bind((host, port))
-        except OSError:
-            pytest.skip(f"this host has no second loopback address {host}")
-        listener.listen(0)
-        for _ in range(4):
-            filler = stack.enter_context(socket.socket())
-            filler.setblocking(False)
-            filler.connect_ex((host, port))
-        yield
-
-
 async def test_an_address_that_never_answers_does_not_keep_the_next_from_being_tried(
     scripted: Any, play: SimpleNamespace, opened: Opened
 ) -> None:
     """Happy eyeballs: a dead first address costs a moment, not the connection."""
     server = await scripted([[play.whole(b"alive")]])
     port = int(server.url.rpartition(":")[2])
-    with silent_listener("127.0.0.2", port):
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(silent_listener("127.0.0.2", port))
+        except OSError:
+            pytest.skip("this host has no second loopback address 127.0.0.2")
         transport = await opened(
             f"http://target.invalid:{port}", addresses=("127.0.0.2", "127.0.0.1")
         )

@@ -17,7 +17,7 @@ _SOURCES = {"synthetic": "random", "file": "sampled"}
 
 def llmd_reports(report: Report) -> list[dict[str, Any]]:
     """One report for each stage of a run, ready for JSON or YAML; absent values are left out."""
-    return [_pruned(_report(report, stage)) for stage in report.stages]
+    return [_pruned(_report(report, stage)) for stage in report.counted]
 
 
 def _report(report: Report, stage: StageReport) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from headway.load.ledger import Unfinished
 from headway.records.record import Failure, RequestRecord, Status
 
 _PATIENCE_S = 5.0
+"""The stage's event loop stands for as long: half of what a worker may be silent."""
 
 
 class OrphanRecords:

@@ -48,7 +48,7 @@ class Past(msgspec.Struct, frozen=True, kw_only=True):
             steps: How many the load profile has.
             needed: How many of the first ones the others are planned from.
         """
-        broken = {_step(event) for event in self.broken} - self.steps
+        broken = {event.profile_step for event in self.broken} - self.steps
         begun = max(self.steps | broken, default=-1)
         again = {step for step in broken if step < needed}
         if not again and not self.steps and begun + 1 >= steps:
@@ -91,7 +91,7 @@ def read_past(directory: RunDirectory, spec: RunSpec) -> Past | None:
     return Past(
         run=run,
         results=tuple(stage_result(event, ended[event.stage]) for event in whole),
-        steps=frozenset(_step(event) for event in whole),
+        steps=frozenset(event.profile_step for event in whole),
         broken=tuple(started[stage] for stage in sorted(started) if stage not in ended),
         next_stage=max(started, default=-1) + 1,
     )
@@ -120,7 +120,3 @@ def _check_same(run: RunFile, spec: RunSpec, directory: RunDirectory) -> None:
             f"{directory.path} holds another run: its {', '.join(changed)} differ; "
             "choose another --run-dir"
         )
-
-
-def _step(event: StageStarted) -> int:
-    return event.stage if event.step is None else event.step

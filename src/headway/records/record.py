@@ -125,6 +125,11 @@ class StageStarted(msgspec.Struct, omit_defaults=True, kw_only=True, tag="stage_
     step: int | None = None
     """Which of the load profile's stages this is, where a resumed run has numbered it otherwise."""
 
+    @property
+    def profile_step(self) -> int:
+        """Which of the load profile's stages this is."""
+        return self.stage if self.step is None else self.step
+
 
 class StageCounts(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What the scheduler counted of a stage; a resumed run plans its next stages by it."""

@@ -91,19 +91,18 @@ def stage_summary(directory: RunDirectory, stage: int) -> StageReport:
 
 def _with_repeats(reports: list[StageReport], stages: _Stages) -> list[StageReport]:
     """Partial stages with the whole ones that were run in their place when the run was resumed."""
-    whole = {_step(stages[one.stage]): one.stage for one in reports if not one.partial}
+    begun = {number: data.started for number, data in stages.items() if data.started is not None}
+    whole = {
+        begun[one.stage].profile_step: one.stage
+        for one in reports
+        if one.stage in begun and not one.partial
+    }
     return [
-        msgspec.structs.replace(one, done_again_as=whole.get(_step(stages[one.stage])))
-        if one.partial
+        msgspec.structs.replace(one, done_again_as=whole.get(begun[one.stage].profile_step))
+        if one.stage in begun and one.partial
         else one
         for one in reports
     ]
-
-
-def _step(data: StageData) -> int:
-    """The step of the load profile that a stage carried out."""
-    started = data.started
-    return data.stage if started is None or started.step is None else started.step
 
 
 class _Stages(dict[int, StageData]):

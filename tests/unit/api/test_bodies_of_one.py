@@ -7,14 +7,12 @@ from collections.abc import AsyncIterator
 
 import httpx
 import pytest
-from fastapi import FastAPI, Request
+from slow_application import Slow
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headway.access.identity import LOCAL, Identity
 from headway.access.roles import Role
-from headway.api.body_limit import BodyLimit
 from headway.api.identity import SCOPE_KEY
-from headway.api.problems import install_problem_handlers
 
 PEOPLE = {
     "mal": Identity("mal", "red", Role.USER),
@@ -36,38 +34,14 @@ class Entrance:
         await self._app(scope, receive, send)
 
 
-class Slow:
-    """An application that has read a request and takes its time."""
-
-    def __init__(self) -> None:
-        self.read = asyncio.Semaphore(0)
-        self.go = asyncio.Event()
-
-    def application(self) -> FastAPI:
-        app = FastAPI()
-        install_problem_handlers(app)
-
-        async def take(request: Request) -> int:
-            size = len(await request.body())
-            self.read.release()
-            await self.go.wait()
-            return size
-
-        app.add_api_route("/", take, methods=["POST"])
-        app.add_middleware(Entrance)
-        app.add_middleware(BodyLimit, limit_bytes=800, together_bytes=4000, of_one_bytes=1000)
-        return app
-
-
 @pytest.fixture
 async def slow() -> Slow:
-    return Slow()
+    return Slow(together_bytes=4000, of_one_bytes=1000, entrance=Entrance)
 
 
 @pytest.fixture
 async def http(slow: Slow) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(slow.application())
-    async with httpx.AsyncClient(transport=transport, base_url="http://server") as http:
+    async with slow.asked() as http:
         yield http
 
 

@@ -7,47 +7,19 @@ from collections.abc import AsyncIterator
 
 import httpx
 import pytest
-from fastapi import FastAPI, Request
-
-from headway.api.body_limit import BodyLimit
-from headway.api.problems import install_problem_handlers
+from slow_application import Slow
 
 TOGETHER_BYTES = 1000
 
 
-class Slow:
-    """An application that has read a request and takes its time."""
-
-    def __init__(self) -> None:
-        self.read = asyncio.Semaphore(0)
-        self.go = asyncio.Event()
-
-    def application(self) -> FastAPI:
-        app = FastAPI()
-        install_problem_handlers(app)
-
-        async def take(request: Request) -> int:
-            size = len(await request.body())
-            self.read.release()
-            await self.go.wait()
-            return size
-
-        app.add_api_route("/", take, methods=["POST"])
-        app.add_middleware(
-            BodyLimit, limit_bytes=800, together_bytes=TOGETHER_BYTES, of_one_bytes=TOGETHER_BYTES
-        )
-        return app
-
-
 @pytest.fixture
 async def slow() -> Slow:
-    return Slow()
+    return Slow(TOGETHER_BYTES, TOGETHER_BYTES)
 
 
 @pytest.fixture
 async def http(slow: Slow) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(slow.application())
-    async with httpx.AsyncClient(transport=transport, base_url="http://server") as http:
+    async with slow.asked() as http:
         yield http
 
 

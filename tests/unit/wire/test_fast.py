@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
+from silent_listener import silent_listener
 
 from headway.core.errors import ConfigError, InternalError
 from headway.wire.exchange import Exchange, Timeouts, WireRequest
@@ -203,19 +204,9 @@ async def test_a_caller_that_gives_up_as_the_transport_shuts_down_is_cancelled_a
 
 
 async def test_a_total_deadline_nearer_than_the_one_to_connect_is_named(open_to: Open) -> None:
-    """A listener whose queue is full answers no more connection requests."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(0)
-        address = listener.getsockname()
-        fillers = [socket.socket() for _ in range(4)]
-        for filler in fillers:
-            filler.setblocking(False)
-            filler.connect_ex(address)
-        transport = await open_to(f"http://127.0.0.1:{address[1]}")
+    with silent_listener() as port:
+        transport = await open_to(f"http://127.0.0.1:{port}")
         exchange = await send(transport, Timeouts(connect_s=DEADLINE_S, total_s=0.2))
-        for filler in fillers:
-            filler.close()
     assert exchange.failure is not None
     assert exchange.failure.category == "timeout"
     assert exchange.failure.message == "no whole reply within 0.2 s (total)"
