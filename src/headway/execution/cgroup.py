@@ -59,14 +59,18 @@ class Cgroup:
         except OSError:
             return False
 
-    async def wait_empty(self, clock: Clock) -> bool:
-        """Wait until nothing lives in the group; False after KILL_LIMIT_S."""
+    async def kill(self, clock: Clock) -> tuple[int, ...]:
+        """Kill until nothing lives in the group; returns what does after KILL_LIMIT_S.
+
+        Told again at each look: until Linux 6.14 a child whose fork was under way could miss it.
+        """
         deadline_ns = clock.monotonic_ns() + ns_from_s(KILL_LIMIT_S)
         while self.is_populated():
+            self.kill_nowait()
             if clock.monotonic_ns() > deadline_ns:
-                return False
+                return self.members()
             await asyncio.sleep(POLL_S)
-        return True
+        return ()
 
     def cpu_s(self) -> float | None:
         """CPU time of everything that ever was in the group."""

@@ -48,7 +48,11 @@ async def wait_dead(process: JobProcessHandle) -> bool:
 
 
 class CgroupKiller:
-    """One write to `cgroup.kill`; the kernel does the rest, however the tree forks meanwhile."""
+    """One write to `cgroup.kill`; the kernel does the rest, however the tree forks meanwhile.
+
+    The main process gets a signal of its own and is seen dead first: it enters its group by itself
+    soon after the fork, and one that had not yet would run on and fork into a group already killed.
+    """
 
     means = KillMeans.CGROUP
 
@@ -58,10 +62,11 @@ class CgroupKiller:
     async def kill(self, process: JobProcessHandle) -> tuple[tuple[int, ...], tuple[int, ...]]:
         assert process.cgroup is not None
         members = tuple(pid for pid in process.cgroup.members() if _alive(pid))
+        main = (process.pid,) if process.send_signal(signal.SIGKILL) else ()
         process.cgroup.kill_nowait()
-        empty = await process.cgroup.wait_empty(self._clock)
-        await wait_dead(process)
-        return members, () if empty else process.cgroup.members()
+        undead = () if await wait_dead(process) else (process.pid,)
+        left = await process.cgroup.kill(self._clock)
+        return _distinct(main, members), _distinct(undead, left)
 
 
 class SubreaperKiller:
@@ -80,11 +85,11 @@ class SubreaperKiller:
 
     async def kill(self, process: JobProcessHandle) -> tuple[tuple[int, ...], tuple[int, ...]]:
         known = descendants(process.pid, read_processes()) if not process.exit.done() else []
-        killed = (process.pid,) if process.send_signal(signal.SIGKILL) else ()
-        await wait_dead(process)
+        main = (process.pid,) if process.send_signal(signal.SIGKILL) else ()
+        undead = () if await wait_dead(process) else (process.pid,)
         swept = await self._sweep(known)
-        below = tuple(dict.fromkeys((*(facts.pid for facts in known), *swept.killed)))
-        return killed + below, swept.survivors
+        below = tuple(facts.pid for facts in known)
+        return _distinct(main, below, swept.killed), _distinct(undead, swept.survivors)
 
     async def _sweep(self, known: list[ProcessFacts]) -> Swept:
         try:
@@ -131,14 +136,21 @@ class ProcessGroupKiller:
 
     async def kill(self, process: JobProcessHandle) -> tuple[tuple[int, ...], tuple[int, ...]]:
         deadline_ns = self._clock.monotonic_ns() + ns_from_s(KILL_LIMIT_S)
+        # Right after the fork it leads no group yet, and would make one after this had looked.
+        main = (process.pid,) if process.send_signal(signal.SIGKILL) else ()
         killed: list[int] = []
         while members := _group(process.pid):
             killed += [facts.pid for facts in members if kill_exactly(facts)]
             if self._clock.monotonic_ns() > deadline_ns:
                 break
             await asyncio.sleep(ROUND_S)
-        await wait_dead(process)
-        return tuple(dict.fromkeys(killed)), tuple(facts.pid for facts in members)
+        undead = () if await wait_dead(process) else (process.pid,)
+        left = tuple(facts.pid for facts in members)
+        return _distinct(main, tuple(killed)), _distinct(undead, left)
+
+
+def _distinct(*groups: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(pid for group in groups for pid in group))
 
 
 def _group(group: int) -> list[ProcessFacts]:

@@ -6,11 +6,14 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
+import subprocess
 from pathlib import Path
 
 import psutil
 import pytest
 
+from headway.core.clock import SystemClock
 from headway.core.errors import ConfigError
 from headway.core.states import Outcome
 from headway.execution.attempt import (
@@ -22,7 +25,10 @@ from headway.execution.attempt import (
     Succeeded,
     TimedOut,
 )
-from headway.execution.cgroup import CgroupBase, find_parent
+from headway.execution.cgroup import Cgroup, CgroupBase, find_parent
+from headway.execution.forkserver import NewProcess
+from headway.execution.kill import CgroupKiller, ProcessGroupKiller
+from headway.execution.process import JobProcessHandle
 
 
 def cgroups_work() -> bool:
@@ -154,6 +160,22 @@ async def test_the_process_group_is_killed_as_the_last_resort(make_bench, tmp_pa
         assert not tools.alive(child)
         assert (await running.wait()).log.complete is False, "the escaped one holds the pipe"
     await tools.eventually(lambda: not tools.alive(escaped))
+
+
+@pytest.mark.parametrize("killer", [CgroupKiller, ProcessGroupKiller])
+async def test_a_process_that_is_not_in_its_group_yet_is_killed_too(tmp_path, killer) -> None:
+    """Cancelled right after its fork it once ran on, and left its children in a dead job's group.
+
+    This one is in the test's own process group, and its control group is empty.
+    """
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    with theirs, subprocess.Popen(["sleep", "60"]) as sleeper:
+        new = NewProcess(sleeper.pid, os.pidfd_open(sleeper.pid), ours)
+        process = JobProcessHandle(new, Cgroup(tmp_path / "group"))
+        process.adopt()
+        assert await killer(SystemClock()).kill(process) == ((sleeper.pid,), ())
+        assert process.exit.result().signal == signal.SIGKILL
 
 
 async def test_the_log_of_a_survivor_does_not_hang_the_attempt(make_bench, tmp_path, tools) -> None:
