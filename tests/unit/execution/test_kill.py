@@ -1,6 +1,6 @@
 """Whole trees die, by each means; the report tells which pids and how long (J6, N10, trap 21)."""
 
-# ruff: noqa: ASYNC240 - short waits and file reads of a test harm nobody
+# ruff: noqa: ASYNC220, ASYNC240 - short waits and file reads of a test harm nobody
 from __future__ import annotations
 
 import asyncio
