@@ -79,6 +79,8 @@ def test_input_from_a_file_with_fields_over_it(server: Any, tmp_path: Path) -> N
         (("submit", "talk", "lines=many"), ExitCode.USAGE, "input.lines"),
         (("submit", "talk", "lines"), ExitCode.USAGE, "not KEY=TEXT"),
         (("submit", "talk", "--json-input", "[1]"), ExitCode.USAGE, "must be a JSON object"),
+        (("submit", "echo", f"text:={'[' * 300}{']' * 300}"), ExitCode.USAGE, "200 levels"),
+        (("submit", "echo", f"text:={'[' * 5000}{']' * 5000}"), ExitCode.USAGE, "200 levels"),
         (("submit", "talk", "--env", "LD_PRELOAD=x"), ExitCode.USAGE, "LD_PRELOAD"),
         (("jobs", "show", "zzz"), ExitCode.NOT_FOUND, "there is no job"),
         (("jobs", "show", "zzz", "--server", "http://127.0.0.1:9"), ExitCode.SERVER_UNREACHABLE,
@@ -154,7 +156,7 @@ def test_completion_offers_operations_and_job_ids(server: Any) -> None:
 
     def complete(words: str, at: int) -> str:
         env = environ | {"COMP_WORDS": words, "COMP_CWORD": str(at)}
-        command = [sys.executable, "-c", "from headway.cli.main import headway; "
+        command = [sys.executable, "-c", "from headway.cli.commands import headway; "
                    "headway(prog_name='headway')"]  # fmt: skip
         return subprocess.run(
             command, env=env, text=True, capture_output=True, timeout=60, check=False
@@ -169,7 +171,7 @@ def test_completion_offers_operations_and_job_ids(server: Any) -> None:
 def test_help_loads_neither_the_server_nor_the_client() -> None:
     """P8: `headway --help` stays light; so do the helps of these commands."""
     code = (
-        "import sys\nfrom headway.cli.main import headway\n"
+        "import sys\nfrom headway.cli.commands import headway\n"
         "headway(sys.argv[1:], standalone_mode=False)\n"
         "heavy = {'fastapi', 'httpx', 'uvicorn', 'sqlalchemy', 'pydantic'} & set(sys.modules)\n"
         "assert not heavy, heavy"

@@ -29,6 +29,7 @@ from headway.api.live import LiveJobs
 from headway.api.log_routes import LogRoutes
 from headway.api.log_stream import LogStreams
 from headway.api.metrics import ApiMetrics, MetricsPage
+from headway.api.nesting_limit import NestingLimit
 from headway.api.openapi import describe
 from headway.api.operation_routes import OperationRoutes
 from headway.api.premises import Premises
@@ -120,6 +121,7 @@ def create_app(parts: Collaborators) -> FastAPI:
         app.router.routes.extend(router.routes)
     parts.entrance.gate.guard(app.router.routes)
     describe(app)
+    app.add_middleware(NestingLimit)
     app.add_middleware(
         BodyLimit,
         limit_bytes=parts.limits.body_bytes,

@@ -23,6 +23,7 @@ from headway.cli.output import (
 from headway.cli.watching import JobWatch
 from headway.core.clock import SystemClock
 from headway.core.errors import ConfigError
+from headway.core.nesting import MAX_LEVELS
 
 if TYPE_CHECKING:
     from headway.client import Client, Job, SubmitOptions
@@ -172,6 +173,8 @@ def _json(text: str, where: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise ConfigError(f"{where}: this is not JSON: {error}") from None
+    except RecursionError:
+        raise ConfigError(f"{where}: nested too deeply; {MAX_LEVELS} levels can be read") from None
 
 
 def _secret(text: str) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from pydantic import BaseModel, JsonValue, TypeAdapter
+from pydantic_core import PydanticSerializationError
 
 from headway.client.errors import DeadlineExceeded, JobFailed
 from headway.client.models import (
@@ -31,6 +32,8 @@ from headway.client.models import (
 from headway.client.retrying import Retrier
 from headway.client.steps import Call, Flow, Query
 from headway.core.clock import Clock, ns_from_s, s_from_ns
+from headway.core.errors import ConfigError
+from headway.core.nesting import MAX_LEVELS
 from headway.core.states import JobState
 
 T = TypeVar("T")
@@ -238,8 +241,16 @@ def _post(path: str, body: Any, idempotency_key: str | None = None) -> Call:
     headers = {"content-type": "application/json"} if body is not None else {}
     if idempotency_key is not None:
         headers["idempotency-key"] = idempotency_key
-    content = None if body is None else _JSON.dump_json(body)
+    content = None if body is None else _encoded(body)
     return Call("POST", path, headers=headers, body=content)
+
+
+def _encoded(body: Any) -> bytes:
+    try:
+        return _JSON.dump_json(body)
+    except PydanticSerializationError as error:
+        text = f"this cannot be sent as JSON, of which {MAX_LEVELS} levels can be read: {error}"
+        raise ConfigError(text) from None
 
 
 def _submission(

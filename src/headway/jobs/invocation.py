@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from headway.core.failure import ErrorInfo
+from headway.core.nesting import MAX_LEVELS, is_nested_deeper
 from headway.jobs.describe import describe
 from headway.jobs.retry import Retry
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from headway.jobs.context import JobContext
     from headway.jobs.masking import Masker
     from headway.jobs.operation import Operation
+
+_RESULT_LEVELS = MAX_LEVELS - 1
+"""The answer that holds a result is one level itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,8 @@ def answer_for_result(operation: Operation, value: Any, keep: bool, limit_bytes:
         return Returned(None)
     if len(text) > limit_bytes:
         return _too_large(len(text), limit_bytes)
+    if is_nested_deeper(text, _RESULT_LEVELS):
+        return _too_deep()
     return Returned(text)
 
 
@@ -128,6 +134,14 @@ def _too_large(size_bytes: int, limit_bytes: int) -> Failed:
         " large to a file, keep that with job.artifact(...) and return its name"
     )
     return Failed(ErrorInfo(type="ResultTooLarge", message=words))
+
+
+def _too_deep() -> Failed:
+    words = (
+        f"the result is nested deeper than {_RESULT_LEVELS} levels, which clients cannot read: make"
+        " it flat, or keep it as a file with job.artifact(...) and return its name"
+    )
+    return Failed(ErrorInfo(type="ResultRefused", message=words))
 
 
 def _kind(value: Any) -> str:

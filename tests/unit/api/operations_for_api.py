@@ -39,6 +39,11 @@ def nothing(job: Any) -> None:
     """Takes no input."""
 
 
+@operation(lane="short")
+def keep(job: Any, anything: Any = None) -> None:
+    """Takes whatever JSON there is."""
+
+
 @precondition()
 async def gpu_free(count: int = 1) -> str | None:
     return None

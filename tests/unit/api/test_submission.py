@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
+from headway.jobs import load_operations
+from headway.jobs.invocation import parse_request
+
+OPERATIONS = Path(__file__).with_name("operations_for_api.py")
 TRAIN = {"model": "llama"}
 
 
@@ -97,6 +102,41 @@ async def test_what_is_not_json_is_refused_and_never_a_500(api: Any) -> None:
         )
         assert answer.status_code in {400, 422}, content[:40]
         assert answer.headers["content-type"] == "application/problem+json"
+
+
+async def test_json_that_the_jobs_process_could_not_read_is_refused_with_what_to_do(
+    api: Any,
+) -> None:
+    """It was accepted, and the job failed: Python's parser reads five times as deep as pydantic's.
+
+    What no route could read was refused in words that told nobody why.
+    """
+    headers = {"content-type": "application/json"}
+    paths = {
+        "/v1/operations/train": b'{"input": {"model": "x", "notes": %s}}',
+        "/v1/jobs:batch": b'{"jobs": [{"operation": "train", "input": {"notes": %s}}]}',
+        "/v1/users": b'{"name": %s}',
+    }
+    for path, body in paths.items():
+        outer = body.count(b"[") + body.count(b"{")
+        for levels in (201, 254, 300, 950, 20_000):
+            inner = levels - outer
+            content = body % (b"[" * inner + b"]" * inner)
+            refusal = await problem(api, path, 422, content=content, headers=headers)
+            assert "deeper than 200 levels" in refusal["detail"], (path, levels)
+            assert "as a text" in refusal["detail"]
+
+
+async def test_the_deepest_json_that_is_accepted_is_read_by_the_jobs_process(api: Any) -> None:
+    nested = b"[" * 198 + b"]" * 198
+    answer = await api.http.post(
+        "/v1/operations/keep", content=b'{"input": {"anything": %s}}' % nested,
+        headers={"content-type": "application/json"},
+    )  # fmt: skip
+    assert answer.status_code == 202, answer.text
+    [operation] = [each for each in load_operations(str(OPERATIONS)) if each.name == "keep"]
+    payload = await api.store.payload(answer.json()["id"])
+    parse_request(operation, payload.input_json.encode())
 
 
 async def test_a_body_without_a_json_content_type_is_refused(api: Any) -> None:
@@ -234,7 +274,7 @@ async def test_what_the_client_says_of_its_name_is_not_believed(api: Any) -> Non
 async def test_operations_are_listed_with_their_schemas(api: Any) -> None:
     operations = (await api.http.get("/v1/operations")).json()["operations"]
     train = (await api.http.get("/v1/operations/train")).json()
-    assert [each["name"] for each in operations] == ["greet", "nothing", "pause", "train"]
+    assert [each["name"] for each in operations] == ["greet", "keep", "nothing", "pause", "train"]
     assert train in operations
     assert train["input_schema"]["properties"]["epochs"]["maximum"] == 100
     assert train["result_schema"]["properties"]["loss"]["type"] == "number"

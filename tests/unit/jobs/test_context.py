@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic_core import from_json
 
 from headway.core.errors import ConfigError
 from headway.jobs import (
@@ -221,6 +222,11 @@ def sample(job, a: int, b: int = 1) -> int:
     return a + b
 
 
+@operation()
+def whatever(job) -> Any:
+    return None
+
+
 def test_a_call_from_json_to_json(job) -> None:
     op = getattr(sample, MARK)
     request = invocation.parse_request(op, b'{"a": 2}')
@@ -232,6 +238,28 @@ def test_a_call_from_json_to_json(job) -> None:
     assert invocation.answer_for_result(op, 12345, True, 5) == invocation.Returned(b"12345")
     assert isinstance(invocation.answer_for_result(op, 12345, True, 4), invocation.Failed)
     assert invocation.answer_for_result(op, 12345, False, 4) == invocation.Returned(None)
+
+
+def nested(levels: int) -> Any:
+    value: Any = "deep"
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def test_a_result_that_no_client_could_read_fails_its_attempt_with_what_to_do() -> None:
+    """It was kept, and the SDK and the command line broke at the answer that held it."""
+    op = getattr(whatever, MARK)
+    kept = invocation.answer_for_result(op, nested(199), True, 1_000)
+    assert isinstance(kept, invocation.Returned)
+    assert kept.result is not None
+    from_json(b'{"result":%s}' % kept.result)  # the parser that models read answers with
+    refused = invocation.answer_for_result(op, nested(200), True, 1_000)
+    assert isinstance(refused, invocation.Failed)
+    assert refused.error.type == "ResultRefused"
+    assert "deeper than 199 levels" in refused.error.message
+    assert "job.artifact" in refused.error.message
+    assert invocation.answer_for_result(op, nested(200), False, 9) == invocation.Returned(None)
 
 
 def test_what_an_exception_means() -> None:
