@@ -30,7 +30,9 @@ def test_importing_headway_loads_nothing_heavy_and_does_nothing() -> None:
 
 def test_listing_the_commands_loads_nothing_heavy() -> None:
     """Trap 52: five seconds to start."""
-    help_text = "from headway.cli.main import headway\nheadway(['--help'], standalone_mode=False)"
+    help_text = (
+        "from headway.cli.commands import headway\nheadway(['--help'], standalone_mode=False)"
+    )
     assert not modules_after(f"import io, sys\nsys.stdout = io.StringIO()\n{help_text}\n"
                              "sys.stdout = sys.__stdout__") & HEAVY  # fmt: skip
 

@@ -14,6 +14,7 @@ from headway.cli.bench_options import bench_options
 from headway.cli.bench_outcome import BenchOutput, classify, console_of, show_report
 from headway.cli.durations import parse_duration_s
 from headway.cli.exit_codes import ExitCode
+from headway.cli.interrupts import deferred_interrupt, interrupts
 from headway.cli.spec_options import SectionedCommand, overlay, read_spec_file, spec_values
 from headway.core.clock import SystemClock
 from headway.core.errors import ConfigError
@@ -82,8 +83,6 @@ def _early_processes(options: Mapping[str, Any]) -> EarlyProcesses:
 
 def _read_spec(ctx: click.Context, source: Sequence[str], resumed: Path | None) -> RunSpec:
     """What is asked: the flags over the files, over the run that is resumed."""
-    from headway.cli.interrupts import deferred_interrupt
-
     # Ctrl-C within pydantic's making of a validator comes out of it as an error of the schema.
     with deferred_interrupt():
         from headway.cli.bench_spec import build_spec
@@ -118,7 +117,8 @@ def run_bench(
     Returns:
         How the command ends.
     """
-    import asyncio
+    with deferred_interrupt():
+        import asyncio
 
     result = asyncio.run(_execute(spec, run_dir, resume=resume, quiet=output.quiet, early=early))
     if not (run_dir / "run.json").exists():
@@ -143,7 +143,6 @@ def run_bench(
 async def _execute(
     spec: RunSpec, run_dir: Path, *, resume: bool, quiet: bool, early: EarlyProcesses | None
 ) -> RunResult:
-    from headway.cli.interrupts import interrupts
     from headway.load import Run
 
     with _observer(quiet) as observer:

@@ -1,14 +1,14 @@
-"""Ctrl-C: once ends a load gracefully, twice at once; and what it must not cut in two."""
+"""Ctrl-C: once ends a load gracefully, twice at once; and what it must not cut in two.
+
+The first module that the command loads, before it can let Ctrl-C wait: it loads next to nothing.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import signal
 from collections.abc import Callable, Iterator
 from types import FrameType
-
-import click
 
 
 @contextlib.contextmanager
@@ -19,6 +19,10 @@ def interrupts(stop: Callable[[], None], abort: Callable[[], None]) -> Iterator[
         stop: Called by the first; requests in flight may finish.
         abort: Called by the second.
     """
+    import asyncio
+
+    import click
+
     loop = asyncio.get_running_loop()
     asked = False
 
@@ -44,8 +48,12 @@ def interrupts(stop: Callable[[], None], abort: Callable[[], None]) -> Iterator[
 def deferred_interrupt() -> Iterator[None]:
     """Let Ctrl-C wait until the block is done, so that it cuts nothing in two.
 
-    A second one does not wait: the block may be writing to a pipe that nobody reads. For the main
-    thread only, like every handler of a signal.
+    Loading modules is such a block: raised within, it can be lost (Python drops what is raised in
+    a destructor, and the import system's locks have some), or come out as another error.
+
+    A second one does not wait: the block may be writing to a pipe that nobody reads. Where Ctrl-C
+    is ignored, as in a shell's background, it stays so. For the main thread only, like every
+    handler of a signal.
 
     Raises:
         KeyboardInterrupt: at the end of the block, when the signal came within it.
@@ -58,7 +66,11 @@ def deferred_interrupt() -> Iterator[None]:
             raise KeyboardInterrupt
         came = True
 
-    before = signal.signal(signal.SIGINT, note)
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        yield
+        return
+    signal.signal(signal.SIGINT, note)
     try:
         yield
     finally:

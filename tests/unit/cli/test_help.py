@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import click
 import pytest
 
-from headway.cli.main import headway
+from headway.cli.commands import headway
 
 WIDTH = 80
 
