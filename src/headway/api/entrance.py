@@ -49,6 +49,14 @@ class Entrance:
         self.authenticator.forget()
         self._doorbell.ring(ACCESS)
 
+    async def note_use(self) -> None:
+        """Write down which tokens were used since the last time."""
+        used = self.authenticator.take_used()
+        if used:
+            # Lost when the store is away: the next use tells it again.
+            with contextlib.suppress(StoreUnavailable):
+                await self.accounts.note_use(used)
+
     async def run(self) -> None:
         """End what must not go on and note what was seen, until cancelled."""
         async with asyncio.TaskGroup() as group:
@@ -65,13 +73,6 @@ class Entrance:
                     await self.gate.look_again()
                     if self._clock.monotonic_ns() >= note_at_ns:
                         note_at_ns = self._clock.monotonic_ns() + ns_from_s(_NOTE_USE_S)
-                        await self._note_use()
+                        await self.note_use()
         finally:
-            await self._note_use()
-
-    async def _note_use(self) -> None:
-        used = self.authenticator.take_used()
-        if used:
-            # Lost when the store is away: the next use tells it again.
-            with contextlib.suppress(StoreUnavailable):
-                await self.accounts.note_use(used)
+            await self.note_use()

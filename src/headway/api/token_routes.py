@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
@@ -73,10 +74,10 @@ class TokenRoutes:
     ) -> TokenList:
         """Your tokens and browser sessions; for administrators with `all` those of everybody."""
         if not everybody:
-            return _list(await self._accounts.tokens(_OWN, user=caller.user))
+            return await self._list(_OWN, user=caller.user)
         if not caller.administrator:
             raise Refusal(403, "only administrators of this server may list everybody's tokens")
-        return _list(await self._accounts.tokens(list(TokenKind)))
+        return await self._list(list(TokenKind))
 
     async def issue(self, request: Request, caller: Caller, body: NewToken) -> IssuedToken:
         """A new token for yourself, or by an administrator for somebody else.
@@ -118,7 +119,7 @@ class TokenRoutes:
 
     async def service_tokens(self, caller: Caller, workspace: Name) -> TokenList:
         """The workspace's service tokens."""
-        return _list(await self._accounts.tokens([TokenKind.SERVICE], workspace=workspace))
+        return await self._list([TokenKind.SERVICE], workspace=workspace)
 
     async def issue_service_token(
         self, request: Request, caller: Caller, workspace: Name, body: NewServiceToken
@@ -140,6 +141,14 @@ class TokenRoutes:
         if found is None or not here or found.kind is not TokenKind.SERVICE:
             raise Refusal(404, f"there is no service token {token} in {workspace}")
         return await self._revoke(found, act_by(caller, request))
+
+    async def _list(
+        self, kinds: Sequence[TokenKind], *, user: str | None = None, workspace: str | None = None
+    ) -> TokenList:
+        # Uses are collected for a minute; a token that was just used would be shown as never used.
+        await self._entrance.note_use()
+        found = await self._accounts.tokens(kinds, user=user, workspace=workspace)
+        return TokenList(tokens=[token_view(token) for token in found])
 
     async def _own_token(self, caller: Identity) -> values.Token:
         token = None if caller.token_id is None else await self._accounts.token(caller.token_id)
@@ -179,7 +188,3 @@ class TokenRoutes:
 def _is_limited(token: values.Token) -> bool:
     """Whether it can do less than its user."""
     return token.workspace is not None or token.role is not None
-
-
-def _list(found: list[values.Token]) -> TokenList:
-    return TokenList(tokens=[token_view(token) for token in found])
