@@ -24,6 +24,9 @@ from headway.load.worker_process import WorkerProcess
 
 _EXIT_DEADLINE_S = 5.0
 _REAP_DEADLINE_S = 5.0
+_LAST_STEPS_S = 2.0
+"""What a process may take from letting go of its socket to its end: the kernel closes the one
+before the other can be seen, and a busy machine puts long pauses between the two."""
 _WATCH_S = 0.5
 _LOG_TAIL_BYTES = 2_000
 
@@ -214,7 +217,7 @@ class Fleet:
         dying.add_done_callback(self._deaths.discard)
 
     async def _bury(self, worker: WorkerProcess) -> None:
-        if not await worker.reap(0.2):
+        if not await worker.reap(_LAST_STEPS_S):
             worker.kill("closed its socket and went on")
             await worker.reap(_REAP_DEADLINE_S)
         if self._closing:

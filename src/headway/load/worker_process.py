@@ -36,8 +36,8 @@ class WorkerProcess:
 
     def kill(self, because: str | None = None) -> None:
         """SIGKILL; what it had sent is still read."""
-        self.killed_because = self.killed_because or because
         if self.process.poll() is None:
+            self.killed_because = self.killed_because or because
             self.process.kill()
 
     async def reap(self, deadline_s: float) -> bool:
@@ -61,9 +61,10 @@ class WorkerProcess:
 
     def cause_of_death(self) -> str:
         """How it ended, in a few words."""
-        if self.killed_because is not None:
-            return self.killed_because
         status = self.process.poll()
+        # One that was ending already when it was killed has told its own reason.
+        if self.killed_because is not None and status in (None, -signal.SIGKILL):
+            return self.killed_because
         if status is None:
             return "closed its socket"
         if status < 0:

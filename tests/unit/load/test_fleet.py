@@ -153,15 +153,55 @@ async def test_a_worker_that_lets_go_of_its_socket_and_lives_on_is_killed(make_f
     assert fleet.workers == []
 
 
+class Jumping(SystemClock):
+    """Moved on by a test; counts how often it was read."""
+
+    ahead_ns = 0
+    readings = 0
+
+    def monotonic_ns(self):
+        self.readings += 1
+        return monotonic_ns() + self.ahead_ns
+
+
+async def test_a_worker_that_takes_long_from_its_socket_s_end_to_its_own_ends_by_itself(
+    tmp_path, setup
+):
+    """L8: on a busy machine it was killed in between, and that was said to be why it had died."""
+    clock, listener = Jumping(), Listener()
+    fleet = Fleet(tmp_path / "workers.log", Deadlines(), clock, listener)
+    spawned = EarlyWorker()
+    fleet.adopt(spawned)
+    try:
+        await fleet.start(1, setup)
+        stopped(spawned.process)
+        spawned.socket.shutdown(socket.SHUT_RD)
+        await until(lambda: fleet._deaths)
+        clock.ahead_ns = ns_from_s(1)
+        seen = clock.readings
+        await until(lambda: clock.readings > seen + 3)  # It was looked at a second later.
+        spawned.process.send_signal(signal.SIGCONT)
+        await until(lambda: listener.lost)
+        assert listener.lost == [(0, "exit code 0")]
+    finally:
+        await fleet.kill()
+
+
+async def test_the_cause_of_a_death_is_what_ended_it_not_a_kill_that_came_too_late(
+    make_fleet, setup
+):
+    """The reason of a worker that was ending by itself is what has to be told."""
+    fleet, _ = make_fleet()
+    await fleet.start(1, setup)
+    (worker,) = fleet.workers
+    worker.process.send_signal(signal.SIGTERM)
+    assert await worker.reap(20)
+    worker.kill("closed its socket and went on")
+    assert worker.cause_of_death() == "signal 15 (SIGTERM)"
+
+
 async def test_after_a_pause_of_its_own_a_fleet_does_not_call_its_workers_silent(tmp_path, setup):
     """Ctrl-Z: what they sent meanwhile is unread, and the silence is ours."""
-
-    class Jumping(SystemClock):
-        ahead_ns = 0
-
-        def monotonic_ns(self):
-            return monotonic_ns() + self.ahead_ns
-
     clock, listener = Jumping(), Listener()
     fleet = Fleet(tmp_path / "workers.log", Deadlines(silence_s=60), clock, listener)
     try:
