@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from headway.client.models import FieldProblem, Problem
 from headway.core.errors import StoreUnavailable
@@ -128,6 +129,23 @@ def _is_page(request: Request) -> bool:
     return request.method == "GET" and accepts and not request.url.path.startswith("/v1/")
 
 
+def _page_without_slash(request: Request) -> str | None:
+    """The page that is meant by an address with slashes at its end, as people and proxies write it.
+
+    Only one that this server has: `//elsewhere/` without its end is the address of another site.
+    """
+    written: str = request.scope["path"]
+    path = written.rstrip("/")
+    if not _is_page(request) or path == written:
+        return None
+    scope = {**request.scope, "path": path}
+    routes = request.app.router.routes
+    if not any(route.matches(scope)[0] is Match.FULL for route in routes):
+        return None
+    query = request.url.query
+    return f"{quote(path)}?{query}" if query else quote(path)
+
+
 def _sign_in(request: Request) -> str:
     query = request.url.query
     path = f"{request.url.path}?{query}" if query else request.url.path
@@ -144,6 +162,8 @@ async def _on_invalid(request: Request, error: Exception) -> Response:
 async def _on_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     detail = error.detail
+    if error.status_code == 404 and (page := _page_without_slash(request)) is not None:
+        return Response(status_code=303, headers={"location": page})
     if error.status_code == 404:
         detail = f"there is nothing at {request.url.path}"
     elif error.status_code == 405:
