@@ -78,6 +78,16 @@ def test_a_client_waits_as_long_as_it_is_patient(
         client.submit("echo", {})
 
 
+def test_the_limit_is_shown_beside_those_of_workspaces(
+    http: httpx.Client, full_server: JobServer
+) -> None:
+    assert http.get("/v1/limits").json()["max_queued"] == LIMIT
+    http.put("/v1/limits/workspaces/default", json={"max_queued": 2_000_000}).raise_for_status()
+    shown = full_server.headway("admin", "limits", "show").stdout
+    assert f"All workspaces together: {LIMIT} jobs may wait" in shown
+    assert " 2000000 " in shown
+
+
 def test_the_metrics_have_the_limit_beside_what_waits_and_count_the_refusals(
     http: httpx.Client,
 ) -> None:

@@ -45,14 +45,20 @@ class LimitRoutes:
         limits: Keeps them.
         doorbell: Rung after a change: jobs may be free to start.
         accounts: Has the audit log; None: there is none.
+        max_queued: Jobs of all workspaces together that may wait, to be shown; None: any number.
     """
 
     def __init__(
-        self, limits: stored.LimitStore, doorbell: Doorbell, accounts: AccountStore | None
+        self,
+        limits: stored.LimitStore,
+        doorbell: Doorbell,
+        accounts: AccountStore | None,
+        max_queued: int | None = None,
     ) -> None:
         self._limits = limits
         self._doorbell = doorbell
         self._accounts = accounts
+        self._max_queued = max_queued
 
     def router(self) -> APIRouter:
         router = APIRouter(tags=["limits"])
@@ -97,6 +103,7 @@ class LimitRoutes:
                 )
                 for each in await self._limits.use(workspace)
             ],
+            max_queued=self._max_queued,
         )
 
     async def set_workspace(

@@ -89,7 +89,9 @@ class Server:
         self._premises: Premises | None = None
         self._accounts: AccountStore | None = None
         self._limits = Limits(
-            body_bytes=settings.body_bytes, streams_per_user=settings.streams_per_user
+            body_bytes=settings.body_bytes,
+            streams_per_user=settings.streams_per_user,
+            max_queued=settings.max_queued,
         )
         self._proxies = TrustedProxies(settings.trusted_proxies)
         tls = settings.tls_files()

@@ -51,7 +51,7 @@ def show_command(server: str | None, output: str) -> None:
             for each in page.limits
         ],
     )
-    click.echo()
+    click.echo(f"\n{_of_all(page.max_queued)}\n")
     print_table(
         ("WORKSPACE", "USER", "RUNS NOW", "WAITS NOW"),
         [
@@ -166,5 +166,13 @@ def unlock_command(name: str, server: str | None, output: str) -> None:
     print_answer({"removed": name}, output, f"{printable(name)} is removed.")
 
 
+def _of_all(max_queued: int | None) -> str:
+    most = "any number of jobs" if max_queued is None else f"{max_queued} jobs"
+    return f"All workspaces together: {most} may wait (max_queued in the file of `headway serve`)."
+
+
 def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:g}"
+    if value is None:
+        return "-"
+    # With :g a million is 1e+06.
+    return str(value) if isinstance(value, int) else f"{value:g}"

@@ -55,12 +55,17 @@ class Use(BaseModel):
 
 
 class LimitPage(BaseModel):
-    """The limits that hold for the workspace, and what it uses; all, for an administrator."""
+    """The limits that hold for the workspace, and what it uses; all, for an administrator.
+
+    Attributes:
+        max_queued: Jobs of all workspaces together that may wait on this server; null: any number.
+    """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     limits: list[Limit]
     use: list[Use]
+    max_queued: int | None = None
 
 
 class LockRequest(BaseModel):
