@@ -11,6 +11,7 @@ import os
 import random
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -346,4 +347,43 @@ def test_inputs_that_hang_before_the_start_are_left_by_ctrl_c(tmp_path: Path) ->
         time.sleep(0.01)
     bench.process.send_signal(signal.SIGINT)
     assert bench.end() == ExitCode.INTERRUPTED
-    assert bench.records() == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def interrupted_at_the_start(run_dir: Path, *arguments: str) -> str:
+    """What a run says that Ctrl-C ends while its target, which never answers, is asked."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(DEADLINE_S)
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        bench = Bench(run_dir, url, "--rate", "9", *arguments)
+        asked, _ = listener.accept()
+        with asked:
+            os.killpg(bench.process.pid, signal.SIGINT)
+            assert bench.end() == ExitCode.INTERRUPTED
+    return "".join(bench.said)
+
+
+def test_ctrl_c_before_the_first_stage_leaves_nothing_that_the_command_made(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text('{"prompt": "one"}\n' * 200)
+    run_dir = tmp_path / "kept" / "here" / "run"
+    said = interrupted_at_the_start(run_dir, "--data", str(file))
+    assert "nothing was measured" in said
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_ctrl_c_before_the_first_stage_leaves_what_was_there_before(tmp_path: Path) -> None:
+    mine = tmp_path / "run" / "notes.txt"
+    mine.parent.mkdir()
+    mine.write_text("of the user")
+    interrupted_at_the_start(mine.parent)
+    assert list(mine.parent.iterdir()) == [mine]
+    assert mine.read_text() == "of the user"
+
+
+def test_a_target_that_is_not_there_leaves_no_directory(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "runs" / "one", "http://127.0.0.1:9", "--rate", "9")
+    assert bench.end() == ExitCode.TARGET_UNREACHABLE
+    assert list(tmp_path.iterdir()) == []

@@ -155,7 +155,8 @@ def _conclude(
     from headway.compare.rounds import MIN_PAIRS, compare_rounds
 
     if len(done) < rounds:
-        click.echo(f"Interrupted after {len(done)} whole rounds; see {directory}", err=True)
+        kept = f"; see {directory}" if directory.exists() else ""
+        click.echo(f"Interrupted after {len(done)} whole rounds{kept}", err=True)
     if len(done) < MIN_PAIRS:
         return ExitCode.INTERRUPTED
     outcome = compare_rounds(done, options)

@@ -122,8 +122,7 @@ def run_bench(
 
     result = asyncio.run(_execute(spec, run_dir, resume=resume, quiet=output.quiet, early=early))
     if not (run_dir / "run.json").exists():
-        click.echo("Interrupted before the first stage: nothing was measured.", err=True)
-        return ExitCode.INTERRUPTED
+        return _explain_nothing(result)
     # Here, not above: reports take a tenth of a second to load, and nothing is sent meanwhile.
     from headway import report
     from headway.records.run_dir import RunDirectory
@@ -138,6 +137,15 @@ def run_bench(
         # Last, where it is read: the table above looks like any other.
         click.echo(f"Error: the run could not go on: {result.detail}", err=True)
     return code
+
+
+def _explain_nothing(result: RunResult) -> ExitCode:
+    """Say why a run left nothing behind."""
+    if result.outcome == "failed":
+        click.echo(f"Error: the run could not begin: {result.detail}", err=True)
+        return ExitCode.ERROR
+    click.echo("Interrupted before the first stage: nothing was measured.", err=True)
+    return ExitCode.INTERRUPTED
 
 
 async def _execute(

@@ -30,6 +30,7 @@ from headway.load.provenance import (
 )
 from headway.load.results import RunOutcome, RunResult, StageResult
 from headway.load.resume import Past, check_same_workload, read_past
+from headway.load.run_place import RunPlace
 from headway.load.sizing import worker_count
 from headway.load.spec import RunSpec, SearchProfile, TraceInputSpec
 from headway.load.stage_run import RunContext, StageRun
@@ -127,12 +128,14 @@ class Run:
             TargetError: the target cannot be measured.
             WorkerLost: a worker died before the first stage.
         """
+        place = RunPlace(self._path)
+        place.make()
         try:
-            self._path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ConfigError(
-                f"{self._path} cannot hold the run: {error.strerror}; choose another --run-dir"
-            ) from error
+            return await self._execute_in_place()
+        finally:
+            place.take_away_unused()
+
+    async def _execute_in_place(self) -> RunResult:
         self._look_back()
         if self._borrowed is not None:
             return await self._execute_with(self._borrowed)

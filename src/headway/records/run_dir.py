@@ -18,6 +18,7 @@ from headway.core.errors import ConfigError, DiskError, InputError
 from headway.records.record import RequestRecord, RunEvent
 
 RUN_SCHEMA_VERSION = 1
+RUN_FILE = "run.json"
 RECORDS_FILE = "records.jsonl"
 EVENTS_FILE = "events.jsonl"
 _READ_BYTES = 1 << 20
@@ -62,7 +63,7 @@ class RunDirectory:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise ConfigError(f"cannot make the run directory {path}: {error.strerror}") from error
-        if (path / "run.json").exists():
+        if (path / RUN_FILE).exists():
             raise ConfigError(f"{path} already holds a run; choose another --run-dir")
         directory = cls(path)
         directory.write_run(run)
@@ -75,7 +76,7 @@ class RunDirectory:
             DiskError: it cannot be written; the former one stays.
         """
         text = msgspec.json.format(msgspec.json.encode(run), indent=2)
-        self.write_file("run.json", text + b"\n")
+        self.write_file(RUN_FILE, text + b"\n")
 
     def write_file(self, name: str, content: bytes) -> Path:
         """Replace a file of the directory atomically: readers see the old one or the new.
@@ -98,7 +99,7 @@ class RunDirectory:
         Raises:
             ConfigError: there is none, or it is not one of ours.
         """
-        file = self.path / "run.json"
+        file = self.path / RUN_FILE
         try:
             return msgspec.json.decode(file.read_bytes(), type=RunFile)
         except FileNotFoundError as error:

@@ -12,7 +12,7 @@ import msgspec
 from headway.core.errors import InputError
 from headway.load.inputs.formats import FileFormat, read_rows
 from headway.load.inputs.problems import GraphError, Problems, RowError
-from headway.load.inputs.row_file import RowFile, RowWriter
+from headway.load.inputs.row_file import ROWS, RowFile, RowWriter
 from headway.load.inputs.rows import Row
 from headway.records.record import Note
 
@@ -58,7 +58,7 @@ def import_rows(
     problems = Problems(source.path, unit)
     encoder = msgspec.json.Encoder(order="deterministic")
     digest = hashlib.sha256()
-    with RowWriter(source.work_dir, "inputs") as writer:
+    with RowWriter(source.work_dir, ROWS) as writer:
         for row in read_rows(source.path, source.file_format):
             check_stop()
             try:

@@ -18,6 +18,11 @@ _ENTRY = struct.Struct("<QQ")
 """An entry of the index: where the row starts, how long it is."""
 
 
+ROWS = "inputs"
+"""What the rows of a run are called in its directory."""
+PREPARED_FILES = (f"{ROWS}.jsonl", f"{ROWS}.index")
+
+
 class RowFile(msgspec.Struct, frozen=True):
     """Where rows are kept."""
 
