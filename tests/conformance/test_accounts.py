@@ -13,6 +13,7 @@ from accounts import ACT, add_member, add_token, add_user, add_workspace, id_of
 
 from headway.access.accounts import (
     DENIED,
+    Act,
     AuditEvent,
     LastAdministrator,
     Member,
@@ -20,6 +21,7 @@ from headway.access.accounts import (
     TokenKind,
     Unknown,
     User,
+    WasRemoved,
     Workspace,
 )
 from headway.access.roles import Role
@@ -74,6 +76,45 @@ class TestUsers:
         assert await accounts.add_user("ann", True, ACT) == Taken(what="user", name="ann")
         [ann] = await accounts.users()
         assert not ann.administrator
+
+    async def test_the_name_of_a_removed_user_is_given_to_nobody_else(
+        self, accounts: AccountStore, clock: ManualClock
+    ) -> None:
+        """Jobs, shares and the audit log bear it: two people would be taken for one."""
+        await add_user(accounts, "ann")
+        await accounts.remove_user("ann", ACT)
+        clock.advance(60)
+        assert await accounts.add_user("ann", True, ACT) == WasRemoved(name="ann", removed_at=NOW)
+        assert await accounts.user("ann") is None
+        assert await accounts.users() == []
+        assert await actions(accounts) == ["user.add ann", "user.remove ann"]
+
+    async def test_a_removed_user_comes_back_as_nobody_s_member(
+        self, accounts: AccountStore, clock: ManualClock
+    ) -> None:
+        token = await add_member(accounts, "default", "ann", Role.ADMIN)
+        before = await accounts.user("ann")
+        await accounts.set_administrator("ann", True, ACT)
+        await add_user(accounts, "root", administrator=True)
+        await accounts.remove_user("ann", ACT)
+        clock.advance(60)
+        other = Act(user="root", via="token")
+        assert await accounts.add_user("ann", False, other, returning=True) == before
+        assert await accounts.user("ann") == before
+        assert await accounts.members("default") == []
+        stored = await accounts.token(id_of(token))
+        assert stored is not None
+        assert stored.revoked_at is not None
+        [newest] = await accounts.audit_log(limit=1)
+        assert newest.event.detail == {"administrator": "no", "returning": "yes"}
+        taken = Taken(what="user", name="ann")
+        assert await accounts.add_user("ann", True, ACT, returning=True) == taken
+
+    async def test_a_removed_administrator_counts_as_none(self, accounts: AccountStore) -> None:
+        await add_user(accounts, "root", administrator=True)
+        await add_user(accounts, "ann", administrator=True)
+        await accounts.remove_user("ann", ACT)
+        assert await accounts.remove_user("root", ACT) == LastAdministrator(name="root")
 
     async def test_the_last_administrator_stays(self, accounts: AccountStore) -> None:
         await add_user(accounts, "root", administrator=True)

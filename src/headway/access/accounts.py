@@ -202,6 +202,13 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True):
     name: str
 
 
+class WasRemoved(msgspec.Struct, frozen=True, kw_only=True):
+    """The name was that of a removed user, whose jobs and lines of the audit log bear it."""
+
+    name: str
+    removed_at: datetime
+
+
 class LastAdministrator(msgspec.Struct, frozen=True, kw_only=True):
     """Without this one nobody could manage the server."""
 

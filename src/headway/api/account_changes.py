@@ -6,7 +6,14 @@ from typing import TypeVar
 
 from fastapi import Request
 
-from headway.access.accounts import RESERVED_NAMES, Act, LastAdministrator, Taken, Unknown
+from headway.access.accounts import (
+    RESERVED_NAMES,
+    Act,
+    LastAdministrator,
+    Taken,
+    Unknown,
+    WasRemoved,
+)
 from headway.access.identity import Identity
 from headway.api.audit_trail import act_of
 from headway.api.authenticator import address_of
@@ -31,7 +38,7 @@ def act_by(caller: Identity, request: Request) -> Act:
     return act_of(caller, address_of(request.scope))
 
 
-def done(answer: T | Unknown | Taken | LastAdministrator) -> T:
+def done(answer: T | Unknown | Taken | WasRemoved | LastAdministrator) -> T:
     """The changed thing.
 
     Raises:
@@ -43,6 +50,13 @@ def done(answer: T | Unknown | Taken | LastAdministrator) -> T:
         raise Refusal(
             409,
             f"the {answer.what} {answer.name} exists, or did: a name is not given out twice",
+        )
+    if isinstance(answer, WasRemoved):
+        raise Refusal(
+            409,
+            f"{answer.name} was the name of a user who was removed on {answer.removed_at:%Y-%m-%d},"
+            " and stays on that user's jobs and in the audit log: choose another name, or, when it"
+            f" is the same person, `headway admin users add {answer.name} --returning`",
         )
     if isinstance(answer, LastAdministrator):
         raise Refusal(

@@ -100,7 +100,10 @@ class AccountRoutes:
         """A new account; it is in no workspace and has no token yet."""
         act = act_by(caller, request)
         check_new_name(body.name)
-        return user_view(done(await self._accounts.add_user(body.name, body.administrator, act)))
+        added = await self._accounts.add_user(
+            body.name, body.administrator, act, returning=body.returning
+        )
+        return user_view(done(added))
 
     async def set_administrator(
         self, request: Request, caller: Caller, user: Name, body: Administrator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from headway.access.accounts import NAME_PATTERN, RESERVED_NAMES, Act, Taken, User
+from headway.access.accounts import NAME_PATTERN, RESERVED_NAMES, Act, Taken, User, WasRemoved
 from headway.access.roles import Role
 from headway.api.oidc_client import Claims, LoginFailed
 from headway.api.oidc_settings import OidcSettings
@@ -60,6 +60,11 @@ class OidcAccounts:
         )
         if isinstance(made, Taken):
             raise LoginFailed(f"the name {name} is taken")
+        if isinstance(made, WasRemoved):
+            raise LoginFailed(
+                f"the account {name} was removed; an administrator can bring it back with"
+                f" `headway admin users add {name} --returning`"
+            )
         return made
 
     def _roles(self, groups: frozenset[str]) -> dict[str, Role]:

@@ -85,7 +85,7 @@ async def _administrator(accounts: AccountStore, user: str, recover: bool) -> Mi
             " `headway admin tokens issue`; if nobody can log in any more, use --recover"
         )
     act = Act(user=_operator(), via="bootstrap")
-    if isinstance(await accounts.add_user(user, True, act), Taken):
+    if isinstance(await accounts.add_user(user, True, act, returning=True), Taken):
         await accounts.set_administrator(user, True, act)
     minted = mint()
     new = NewToken(

@@ -47,14 +47,21 @@ def list_users(server: str | None, output: str) -> None:
 @users_group.command("add")
 @click.argument("name")
 @click.option("--administrator", is_flag=True, help="May manage the server.")
+@click.option("--returning", is_flag=True, help="A removed user who comes back, with its name.")
 @server_options
 @speaks_to_server
-def add_user(name: str, administrator: bool, server: str | None, output: str) -> None:
-    """Make an account. It is in no workspace and has no token yet."""
+def add_user(
+    name: str, administrator: bool, returning: bool, server: str | None, output: str
+) -> None:
+    """Make an account. It is in no workspace and has no token yet.
+
+    The name of a removed user is given to nobody else.
+    """
     from headway.client import admin
 
+    ask = admin.add_user(name, administrator=administrator, returning=returning)
     with connect(server) as client:
-        added = client.perform(admin.add_user(name, administrator=administrator))
+        added = client.perform(ask)
     print_answer(added, output, f"{added.name} has an account.")
 
 

@@ -53,10 +53,15 @@ class Me(_Answer):
 
 
 class NewUser(_Request):
-    """An account to be made."""
+    """An account to be made.
+
+    Attributes:
+        returning: The name may be that of a removed user, who comes back.
+    """
 
     name: AccountName
     administrator: bool = False
+    returning: bool = False
 
 
 class Administrator(_Request):

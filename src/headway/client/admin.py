@@ -37,9 +37,10 @@ def users() -> Ask[UserList]:
     return get("/v1/users", UserList)
 
 
-def add_user(name: str, *, administrator: bool = False) -> Ask[User]:
-    """A new account, in no workspace and without a token."""
-    return post("/v1/users", NewUser(name=name, administrator=administrator), User)
+def add_user(name: str, *, administrator: bool = False, returning: bool = False) -> Ask[User]:
+    """A new account, or that of a removed user again; in no workspace and without a token."""
+    body = NewUser(name=name, administrator=administrator, returning=returning)
+    return post("/v1/users", body, User)
 
 
 def set_administrator(name: str, administrator: bool) -> Ask[User]:

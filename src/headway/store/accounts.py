@@ -23,6 +23,7 @@ from headway.access.accounts import (
     TokenKind,
     Unknown,
     User,
+    WasRemoved,
     Workspace,
 )
 from headway.access.roles import Role
@@ -37,7 +38,15 @@ class AccountStore(Protocol):
 
     # --- users ---
 
-    async def add_user(self, name: str, administrator: bool, act: Act) -> User | Taken: ...
+    async def add_user(
+        self, name: str, administrator: bool, act: Act, *, returning: bool = False
+    ) -> User | Taken | WasRemoved:
+        """Make an account.
+
+        With `returning` the name may be that of a removed user, who comes back: jobs and the audit
+        log take the two for one.
+        """
+        ...
 
     async def user(self, name: str) -> User | None: ...
 

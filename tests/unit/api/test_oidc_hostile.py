@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from accounts import ACT
 
 pytest.importorskip("joserfc", reason="needs headway[oidc]")
 
@@ -87,6 +88,19 @@ async def test_a_forged_ticket_is_refused_whatever_is_in_it(issuer: str, ticket:
     client = OidcClient(settings(issuer), SystemClock())
     with pytest.raises(LoginFailed, match="not begun in this browser"):
         await client.finish(ticket, {"state": "s", "code": "c"})
+
+
+async def test_who_was_removed_here_is_not_let_in_again_by_the_provider(
+    accounts: AccountStore,
+) -> None:
+    people = OidcAccounts(accounts, settings())
+    claims = {"preferred_username": "mike", "groups": ["gpu"]}
+    await people.admit(claims, "127.0.0.1")
+    await accounts.remove_user("mike", ACT)
+    with pytest.raises(LoginFailed, match="users add mike --returning"):
+        await people.admit(claims, "127.0.0.1")
+    await accounts.add_user("mike", False, ACT, returning=True)
+    assert (await people.admit(claims, "127.0.0.1")).name == "mike"
 
 
 @pytest.mark.parametrize("name", ["mi\N{KELVIN SIGN}e", "mi\N{FULLWIDTH LATIN SMALL LETTER K}e"])

@@ -9,8 +9,10 @@ from contextlib import closing
 from importlib import resources
 
 import pytest
+from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
+from sqlalchemy import create_engine
 
 from headway.core.errors import ConfigError
 from headway.core.statedir import StateDir
@@ -26,6 +28,17 @@ RELEASED = {
 def revisions(state_dir: StateDir) -> list[str]:
     with closing(sqlite3.connect(state_dir.database)) as connection:
         return [row[0] for row in connection.execute("SELECT version_num FROM alembic_version")]
+
+
+def migrate_to(revision: str, state_dir: StateDir) -> None:
+    """The database of an older Headway."""
+    config = Config()
+    config.set_main_option("script_location", "headway.store:migrations")
+    engine = create_engine(f"sqlite:///{state_dir.database}")
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
+    engine.dispose()
 
 
 @pytest.mark.parametrize("release", RELEASED)
@@ -47,6 +60,24 @@ def test_head_is_the_newest_migration() -> None:
     for file in resources.files("headway.store.migrations.versions").iterdir():
         if file.name.startswith("r"):
             assert file.name[1:5].isdigit(), "revisions are numbered, so that newer can be told"
+
+
+def test_users_of_whose_removal_only_the_audit_log_knows_keep_their_names(
+    state_dir: StateDir,
+) -> None:
+    state_dir.create()
+    migrate_to("0004", state_dir)
+    with closing(sqlite3.connect(state_dir.database)) as connection, connection:
+        for name in ("ann", "ben", "ann"):
+            connection.execute(
+                "INSERT INTO audit (at_us, user, via, action, subject, detail_json, count)"
+                " VALUES (7, 'root', 'token', 'user.remove', ?, '{}', 1)", (name,),
+            )  # fmt: skip
+        connection.execute("INSERT INTO users VALUES ('ben', 0, 9, 'root')")  # came back
+    ensure_schema(state_dir.database, state_dir.writer_lock)
+    with closing(sqlite3.connect(state_dir.database)) as connection:
+        found = connection.execute("SELECT name, removed_at_us FROM users ORDER BY name")
+        assert found.fetchall() == [("ann", 7), ("ben", None)]
 
 
 def test_a_newer_database_is_refused(state_dir: StateDir) -> None:

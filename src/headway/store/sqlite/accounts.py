@@ -18,6 +18,7 @@ from headway.access.accounts import (
     TokenKind,
     Unknown,
     User,
+    WasRemoved,
     Workspace,
 )
 from headway.access.roles import Role
@@ -42,8 +43,10 @@ class SqliteAccounts:
     async def exist(self) -> bool:
         return await self._read(people.exist)
 
-    async def add_user(self, name: str, administrator: bool, act: Act) -> User | Taken:
-        return await self._write(people.add_user, name, administrator, act)
+    async def add_user(
+        self, name: str, administrator: bool, act: Act, *, returning: bool = False
+    ) -> User | Taken | WasRemoved:
+        return await self._write(people.add_user, name, administrator, act, returning)
 
     async def user(self, name: str) -> User | None:
         return await self._read(people.user, name)

@@ -9,11 +9,13 @@ from headway.access.accounts import (
     Taken,
     Unknown,
     User,
+    WasRemoved,
     Workspace,
 )
 from headway.access.roles import Role
 from headway.store.sqlite import audit
 from headway.store.sqlite.account_rows import member_from, user_from, workspace_from
+from headway.store.sqlite.rows import time_from_us
 from headway.store.sqlite.transaction import Transaction
 
 
@@ -24,18 +26,25 @@ def exist(transaction: Transaction) -> bool:
 # --- users ---
 
 
-def add_user(transaction: Transaction, name: str, administrator: bool, act: Act) -> User | Taken:
+def add_user(
+    transaction: Transaction, name: str, administrator: bool, act: Act, returning: bool
+) -> User | Taken | WasRemoved:
+    removed = transaction.one("removed_user", name=name)
+    if removed is not None and not returning:
+        return WasRemoved(name=name, removed_at=time_from_us(removed[0]))
     added = transaction.change(
         "insert_user",
         name=name,
         administrator=administrator,
         now_us=transaction.now_us,
         by=act.user,
+        returning=returning,
     )
     if not added:
         return Taken(what="user", name=name)
     transaction.change("close_server", now_us=transaction.now_us)
-    audit.note(transaction, act, "user.add", name, administrator=_yes_no(administrator))
+    again = {} if removed is None else {"returning": "yes"}
+    audit.note(transaction, act, "user.add", name, administrator=_yes_no(administrator), **again)
     return _existing(transaction, name)
 
 
@@ -69,7 +78,7 @@ def remove_user(
         return Unknown(what="user", name=name)
     if _is_last_administrator(transaction, found):
         return LastAdministrator(name=name)
-    transaction.change("remove_user", name=name)
+    transaction.change("remove_user", name=name, now_us=transaction.now_us)
     transaction.change("remove_members_of_user", user=name)
     transaction.change("revoke_tokens_of_user", user=name, now_us=transaction.now_us, by=act.user)
     audit.note(transaction, act, "user.remove", name)

@@ -7,17 +7,25 @@ SELECT 1 FROM closed LIMIT 1;
 INSERT INTO closed (since_us) SELECT :now_us WHERE NOT EXISTS (SELECT 1 FROM closed LIMIT 1);
 
 -- name: insert_user
--- The primary key decides whose the name is.
+-- The primary key decides whose the name is. A removed user's is only its own when it comes back.
 INSERT INTO users (name, administrator, created_at_us, created_by)
-VALUES (:name, :administrator, :now_us, :by) ON CONFLICT (name) DO NOTHING;
+VALUES (:name, :administrator, :now_us, :by)
+ON CONFLICT (name) DO UPDATE SET administrator = excluded.administrator, removed_at_us = NULL
+WHERE users.removed_at_us IS NOT NULL AND :returning;
+
+-- name: removed_user
+-- By primary key.
+SELECT removed_at_us FROM users WHERE name = :name AND removed_at_us IS NOT NULL;
 
 -- name: user
--- By primary key.
-SELECT name, administrator, created_at_us, created_by FROM users WHERE name = :name;
+-- By primary key; a removed one is not there.
+SELECT name, administrator, created_at_us, created_by FROM users
+WHERE name = :name AND removed_at_us IS NULL;
 
 -- name: users
 -- All of them, by name.
-SELECT name, administrator, created_at_us, created_by FROM users ORDER BY name;
+SELECT name, administrator, created_at_us, created_by FROM users
+WHERE removed_at_us IS NULL ORDER BY name;
 
 -- name: other_administrators
 -- Whether somebody could still manage the server without this one.
@@ -28,8 +36,8 @@ SELECT 1 FROM users WHERE administrator = 1 AND name <> :name LIMIT 1;
 UPDATE users SET administrator = :administrator WHERE name = :name;
 
 -- name: remove_user
--- The account; memberships and tokens are dealt with in the same transaction.
-DELETE FROM users WHERE name = :name;
+-- The row stays, so that the name does; memberships and tokens are dealt with beside it.
+UPDATE users SET administrator = 0, removed_at_us = :now_us WHERE name = :name;
 
 -- name: remove_members_of_user
 -- Along the index by user.
