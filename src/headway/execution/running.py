@@ -320,6 +320,8 @@ class RunningAttempt:
         began_ns = self._stop.began_ns if self._stop else self._clock.monotonic_ns()
         obeyed = ended is not None or (process.exit.done() and not self._kill_now.done())
         if ended is not None and not ended.descendants:
+            # A warm one would wait for its next attempt.
+            process.dismiss()
             dead = await wait_dead(process)
             if clean and dead and self._shop.factory.jobs_reap:
                 return None
