@@ -11,7 +11,7 @@ import random
 import signal
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import closing
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +42,9 @@ from headway.jobs import Retry, operation
 
 @operation(lane="long")
 def hold(job, seconds: float = 60.0) -> int:
-    """Says who it is, then works until it is stopped or its time is over."""
+    """Says who it is, then works until its time is over; later attempts are short."""
     print(os.getpid(), flush=True)
-    time.sleep(seconds)
+    time.sleep(seconds if job.attempt == 1 else 0)
     return job.attempt
 
 @operation(lane="long")
@@ -93,7 +93,7 @@ class House:
         self.workers: list[WorkerProcess] = []
 
     def settings(self, **options: Any) -> WorkerSettings:
-        values = {"lease_s": 2.0, "drain_s": 20.0, "drain_grace_s": 0.5} | options
+        values = {"drain_s": 20.0, "drain_grace_s": 0.5} | options
         return WorkerSettings(
             state_dir=self.state_dir.root, operations=(str(self.operations),), **values
         )
@@ -152,6 +152,24 @@ async def all_dead(pids: Iterable[int]) -> None:
     await eventually(lambda: not any(alive(pid) for pid in pids))
 
 
+@asynccontextmanager
+async def stopped(pid: int) -> AsyncIterator[Callable[[], set[int]]]:
+    """A process that takes no signals within the block; gives those that wait for it."""
+
+    def status(field: str) -> str:
+        text = Path(f"/proc/{pid}/status").read_text()
+        return text.partition(f"{field}:")[2].split()[0]
+
+    def pending() -> set[int]:
+        mask = int(status("ShdPnd"), 16)
+        return {number for number in range(1, 65) if mask >> (number - 1) & 1}
+
+    os.kill(pid, signal.SIGSTOP)
+    await eventually(lambda: status("State") == "T")
+    yield pending
+    os.kill(pid, signal.SIGCONT)
+
+
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
     house = House(tmp_path)
@@ -169,7 +187,7 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
 async def test_a_killed_worker_is_started_again_and_its_jobs_run_again(house: House) -> None:
     """Traps 3, 10, 19: nothing stuck in RUNNING, nothing lost, no orphan."""
     worker = await house.worker()
-    (job_id,) = await house.submit("hold", retry=RETRYABLE, input_json='{"seconds": 0.5}')
+    (job_id,) = await house.submit("hold", retry=RETRYABLE)
     (once,) = await house.submit("brood")
     pids = await house.pids(job_id) + await house.pids(once)
     assert worker.pid is not None
@@ -216,7 +234,7 @@ async def test_a_dead_parent_ends_the_worker_and_its_trees(house: House, tmp_pat
 
 async def test_a_stopped_worker_loses_its_job_and_writes_nothing_more(house: House) -> None:
     """J5, trap 6: paused past its lease, another finishes, then it goes on."""
-    paused = await house.worker()
+    paused = await house.worker(lease_s=2.0)
     (job_id,) = await house.submit("hold", retry=RETRYABLE, input_json='{"seconds": 4}')
     pids = await house.pids(job_id)
     assert paused.pid is not None
@@ -237,13 +255,17 @@ async def test_a_drain_finishes_what_it_can_and_gives_back_the_rest(
     house: House, tmp_path: Path
 ) -> None:
     """J18: a drained attempt does not count; nothing is claimed meanwhile."""
-    worker = await house.worker(drain_s=2.0)
+    worker = await house.worker(drain_s=6.0)
     (quick,) = await house.submit("until_file", input_json=f'{{"path": "{tmp_path}/go"}}')
     (slow,) = await house.submit("brood")
     pids = await house.pids(slow)
     await house.until(quick, lambda row: row.state is JobState.RUNNING)
-    stopping = asyncio.create_task(worker.stop())
-    await asyncio.sleep(0.1)
+    assert worker.pid is not None
+    async with stopped(worker.pid) as pending:
+        stopping = asyncio.create_task(worker.stop())
+        await eventually(lambda: signal.SIGTERM in pending())
+    await eventually(lambda: signal.SIGTERM not in pending())
+    await asyncio.sleep(0.2)  # it has taken the signal, and needs a turn of its loop for it
     (late,) = await house.submit("mark", lane="short", input_json='{"directory": "."}')
     (tmp_path / "go").touch()
     await stopping
@@ -259,11 +281,13 @@ async def test_a_second_sigterm_does_not_wait(house: House) -> None:
     worker = await house.worker(drain_s=60.0)
     (job_id,) = await house.submit("hold")
     pids = await house.pids(job_id)
-    stopping = asyncio.create_task(worker.stop())
-    await asyncio.sleep(0.2)
     assert worker.pid is not None
-    worker.hurry()
-    async with asyncio.timeout(20):
+    # So busy that it takes no signal before the next one is sent.
+    async with stopped(worker.pid) as pending:
+        stopping = asyncio.create_task(worker.stop())
+        await eventually(lambda: signal.SIGTERM in pending())
+        worker.hurry()
+    async with asyncio.timeout(40):
         await stopping
     await all_dead(pids)
     row = await house.get(job_id)

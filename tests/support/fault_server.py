@@ -63,7 +63,15 @@ def second_worker(server: JobServer) -> Iterator[int]:
 
 def titled(server: JobServer, title: str) -> int:
     """The server's process with this title."""
-    return next(each.pid for each in server.tree() if title in " ".join(each.cmdline()))
+    return next(each.pid for each in server.tree() if title in _title(each))
+
+
+def _title(process: psutil.Process) -> str:
+    """What a process calls itself; nothing when it has ended since it was found."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return ""
 
 
 def dead(pid: int) -> bool:

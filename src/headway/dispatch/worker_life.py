@@ -19,6 +19,10 @@ from headway.dispatch.worker_settings import WorkerSettings
 
 _log = logging.getLogger(__name__)
 
+END_NOW = signal.SIGUSR1
+"""Tells a worker to end without a drain. No second SIGTERM, because two that wait for a busy
+process to take them are one: the drain then took its whole time."""
+
 _READY_S = 90.0
 _MAX_LINE = 1024 * 1024
 

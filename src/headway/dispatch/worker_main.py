@@ -25,7 +25,7 @@ from headway.core.errors import HeadwayError
 from headway.core.json_log import log_as_json
 from headway.dispatch.signs_of_life import Heartbeat
 from headway.dispatch.worker import Worker
-from headway.dispatch.worker_life import WorkerStatus
+from headway.dispatch.worker_life import END_NOW, WorkerStatus
 from headway.dispatch.worker_settings import WorkerSettings
 from headway.store.sqlite.store import CONNECTIONS
 
@@ -59,7 +59,10 @@ class Parent:
 
 
 class StopRequests:
-    """Counts the demands to stop: the first asks for a drain, the next for an end now."""
+    """Counts the demands to stop: the first asks for a drain, the next for an end now.
+
+    The keeper has a signal of its own for the latter, `END_NOW`.
+    """
 
     def __init__(self) -> None:
         self.drain = asyncio.Event()
@@ -72,6 +75,10 @@ class StopRequests:
     def parent_died(self) -> None:
         """Nobody is there to wait for a drain."""
         _log.warning("the server's process has died; stopping")
+        self.end_now()
+
+    def end_now(self) -> None:
+        """No drain, or no more of it."""
         self.drain.set()
         self.now.set()
 
@@ -92,6 +99,7 @@ async def _main(settings: WorkerSettings, parent: Parent) -> int:
     loop = asyncio.get_running_loop()
     for number in _SIGNALS:
         loop.add_signal_handler(number, stops.signalled)
+    loop.add_signal_handler(END_NOW, stops.end_now)
     loop.add_reader(parent.input, _parent_readable, parent.input, stops)
     worker = Worker(settings, SystemClock(), random.Random())
     await worker.open()

@@ -12,7 +12,7 @@ import signal
 
 from headway.core.clock import Clock, s_from_ns
 from headway.core.errors import ConfigError
-from headway.dispatch.worker_life import WorkerLife, WorkerStatus, how_it_ended
+from headway.dispatch.worker_life import END_NOW, WorkerLife, WorkerStatus, how_it_ended
 from headway.dispatch.worker_settings import WorkerSettings
 
 _log = logging.getLogger(__name__)
@@ -79,14 +79,17 @@ class WorkerProcess:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._keeper
             self._keeper = None
-        self.hurry()
+        self._signal(signal.SIGTERM)
         settings = self._settings
         await self._end(settings.drain_s + settings.drain_grace_s + _KILL_AFTER_S)
 
     def hurry(self) -> None:
-        """Tell a draining worker to end now."""
+        """Tell the worker to end now, without the rest of its drain."""
+        self._signal(END_NOW)
+
+    def _signal(self, number: signal.Signals) -> None:
         if self._life is not None:
-            self._life.signal(signal.SIGTERM)
+            self._life.signal(number)
 
     async def _keep(self) -> None:
         """Start the worker again whenever it dies."""
