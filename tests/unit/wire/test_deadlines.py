@@ -52,8 +52,8 @@ async def test_reads_put_the_idle_deadline_off() -> None:
     now_ns = monotonic_ns()
     deadlines.begin(now_ns, now_ns + ns_from_s(600), Timeouts(idle_s=0.1, total_s=600))
     deadlines.first_read(now_ns)
-    await asyncio.sleep(0.06)
-    deadlines.last_read_ns = last_ns = monotonic_ns()
+    # A read just before the first deadline; whoever slept until then could come too late.
+    deadlines.last_read_ns = last_ns = now_ns + ns_from_s(0.06)
     assert await asyncio.wait_for(expired, 5) == "nothing more came for 0.1 s (idle)"
     assert monotonic_ns() - last_ns >= ns_from_s(0.1)
     deadlines.close()
