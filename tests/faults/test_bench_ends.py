@@ -196,6 +196,42 @@ def test_a_full_disk_is_said_and_ends_with_its_code(tmp_path: Path) -> None:
     records = bench.records()
     keys = {(record["stage"], record["index"]) for record in records}
     assert len(keys) == len(records) > 50
+    assert f"Records kept in {bench.run_dir}: {len(records)}." in said
+    assert f"headway bench --resume {bench.run_dir} " in said
+
+
+@pytest.mark.parametrize("output", [(), ("--json",)])
+def test_a_disk_too_full_for_the_reports_does_not_hide_why_the_run_ended(
+    tmp_path: Path, output: tuple[str, ...]
+) -> None:
+    """Only the report was named: neither that the run had broken off, nor what is kept of it."""
+    bench = Bench(
+        tmp_path / "run", *NULL, "--streams", "8", "--max-seconds", "60s", *output,
+        before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8_000, 8_000)),
+    )  # fmt: skip
+    assert bench.end() == ExitCode.ERROR
+    said = "".join(bench.said)
+    assert "Error: the run could not go on: cannot write" in said
+    assert f"Error: cannot write {bench.run_dir / 'report.json'}" in said
+    assert f"Records kept in {bench.run_dir}: {len(bench.records())}." in said
+
+
+def test_a_disk_too_full_for_the_reports_of_a_whole_run_says_how_to_have_them(
+    tmp_path: Path,
+) -> None:
+    bench = Bench(
+        tmp_path / "run", *NULL, "--streams", "2", "--max-requests", "10",
+        before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8_000, 8_000)),
+    )  # fmt: skip
+    assert bench.end() == ExitCode.ERROR
+    said = "".join(bench.said)
+    assert f"Records kept in {bench.run_dir}: 10." in said
+    assert "--resume" not in said, "there is nothing to go on with"
+    later = subprocess.run(
+        [sys.executable, "-m", "headway.cli.main", "report", str(bench.run_dir)],
+        capture_output=True, text=True, timeout=DEADLINE_S,
+    )  # fmt: skip
+    assert later.returncode == ExitCode.OK, later.stderr
 
 
 def test_a_disk_that_is_full_from_the_start_leaves_nothing_running(tmp_path: Path) -> None:

@@ -11,13 +11,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headway.cli.bench_options import bench_options
-from headway.cli.bench_outcome import BenchOutput, classify, console_of, show_report
+from headway.cli.bench_outcome import (
+    BenchOutput,
+    classify,
+    console_of,
+    explain_trouble,
+    show_report,
+)
 from headway.cli.durations import parse_duration_s
 from headway.cli.exit_codes import ExitCode
 from headway.cli.interrupts import deferred_interrupt, interrupts
 from headway.cli.spec_options import SectionedCommand, overlay, read_spec_file, spec_values
 from headway.core.clock import SystemClock
-from headway.core.errors import ConfigError
+from headway.core.errors import ConfigError, DiskError
 
 if TYPE_CHECKING:
     from headway.load import Observer, RunResult
@@ -129,13 +135,18 @@ def run_bench(
 
     directory = RunDirectory(run_dir)
     built = report.build(directory)
-    report.write_reports(directory, built)
+    is_broken = result.outcome == "failed"
+    trouble = [f"the run could not go on: {result.detail}"] if is_broken else []
+    try:
+        report.write_reports(directory, built)
+    except DiskError as error:
+        trouble.append(str(error))
     completed = sum(stage.completed for stage in result.stages)
-    code = classify(result.outcome, completed, built)
+    code = ExitCode.ERROR if trouble else classify(result.outcome, completed, built)
     show_report(built, run_dir, code, output)
-    if result.outcome == "failed":
+    if trouble:
         # Last, where it is read: the table above looks like any other.
-        click.echo(f"Error: the run could not go on: {result.detail}", err=True)
+        explain_trouble(trouble, built, run_dir, is_broken=is_broken)
     return code
 
 

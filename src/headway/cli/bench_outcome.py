@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -66,11 +67,33 @@ def _found(finding: SearchFinding) -> ExitCode:
 def show_report(report: Report, run_dir: Path, code: ExitCode, output: BenchOutput) -> None:
     """Print the report of `run_dir` as it was asked for, and why it is not a success."""
     if output.as_json:
-        sys.stdout.write((run_dir / "report.json").read_text(encoding="utf-8"))
+        from headway.report.files import report_json
+
+        sys.stdout.write(report_json(report).decode())
     elif not output.quiet:
         _print_report(report, run_dir)
     if output.quiet or output.as_json or code is ExitCode.ALL_REQUESTS_FAILED:
         _explain(code, report)
+
+
+def explain_trouble(
+    trouble: Sequence[str], report: Report, run_dir: Path, *, is_broken: bool
+) -> None:
+    """Say on standard error what a run could not do, what is left of it, and how to go on.
+
+    Args:
+        trouble: What went wrong, a sentence each.
+        report: Of what is left.
+        run_dir: Where it is.
+        is_broken: Whether the run itself did not come to its end.
+    """
+    for sentence in trouble:
+        click.echo(f"Error: {sentence}", err=True)
+    kept = sum(stage.counts.recorded for stage in report.stages)
+    click.echo(f"Records kept in {run_dir}: {kept:,}. When the cause is mended:", err=True)
+    if is_broken:
+        click.echo(f"  headway bench --resume {run_dir}   goes on with the run", err=True)
+    click.echo(f"  headway report {run_dir}   writes the reports of what is kept", err=True)
 
 
 def console_of(*, stderr: bool = False) -> Console:
@@ -91,7 +114,9 @@ def _print_report(report: Report, run_dir: Path) -> None:
 
     console = console_of()
     console.print(report_view(report), highlight=False)
-    console.print(f"Report: {run_dir / 'report.html'}", soft_wrap=True, highlight=False)
+    page = run_dir / "report.html"
+    if page.exists():  # The disk may be full.
+        console.print(f"Report: {page}", soft_wrap=True, highlight=False)
 
 
 def _explain(code: ExitCode, report: Report) -> None:
