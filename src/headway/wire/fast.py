@@ -153,11 +153,12 @@ class FastTransport:
     async def _connect(
         self, exchange: Exchange, timeouts: Timeouts, deadline_ns: int
     ) -> Connection | WireFailure:
-        if self._connector is None:
-            raise InternalError("exchange() before startup()")
+        """Open a connection in the place that the caller took; without one the place is free."""
         left_s = max(0.0, (deadline_ns - monotonic_ns()) / NS_PER_S)
         opened: Connection | WireFailure | None = None
         try:
+            if self._connector is None:
+                raise InternalError("exchange() before startup()")
             opened = await self._connector.open(exchange, timeouts, left_s)
         finally:
             if isinstance(opened, Connection):

@@ -58,9 +58,12 @@ async def test_a_proxy_is_refused_with_what_to_take_instead(open_to: Open) -> No
 
 
 async def test_sending_before_the_start_is_a_bug_that_is_named() -> None:
-    transport = FastTransport(TransportOptions(origin=parse_origin("http://127.0.0.1:1")))
-    with pytest.raises(InternalError, match="before startup"):
-        await send(transport)
+    """And keeps no place of the pool: the second of two would wait for it until its deadline."""
+    origin = parse_origin("http://127.0.0.1:1")
+    transport = FastTransport(TransportOptions(origin=origin, max_connections=1))
+    for _ in range(2):
+        with pytest.raises(InternalError, match="before startup"):
+            await send(transport, Timeouts(connect_s=0.1, total_s=0.1))
 
 
 async def test_bytes_that_come_while_nothing_was_asked_close_the_connection(
