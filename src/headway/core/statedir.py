@@ -70,7 +70,7 @@ class StateDir:
         """Results too large for the database."""
         return self.root / "results"
 
-    @property
+    @cached_property
     def work(self) -> Path:
         """Working directories that outlive attempts."""
         return self.root / "work"
