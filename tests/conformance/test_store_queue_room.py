@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from direct_store import NOW, claim, job, opened, submit
 from hypothesis import HealthCheck, settings
@@ -25,6 +26,7 @@ from headway.store.values import (
     Idempotency,
     JobQuery,
     JobRow,
+    NewJob,
     Release,
     RetryLater,
 )
@@ -125,6 +127,54 @@ async def test_without_a_limit_any_number_waits(tmp_path: Path, clock: ManualClo
     await store.open()
     await submit(store, *[job()] * 1000)
     await store.close()
+
+
+BYTES = 10_000
+
+
+@pytest.fixture
+async def small(tmp_path: Path, clock: ManualClock) -> AsyncIterator[SqliteStore]:
+    """A store that takes few bytes and any number of jobs."""
+    store = opened(tmp_path / "small", clock, max_bytes=BYTES)
+    await store.open()
+    yield store
+    await store.close()
+
+
+def large(size_bytes: int) -> NewJob:
+    """With an input that has as many bytes, in half as many characters."""
+    text = "ä" * ((size_bytes - 2) // 2)
+    return msgspec.structs.replace(job(), input_json=f'"{text}"')
+
+
+async def test_the_bytes_that_wait_are_bounded_too(small: SqliteStore) -> None:
+    """A hundred thousand inputs of a megabyte are more than most disks have."""
+    await submit(small, large(4_000), large(4_000))
+    answer = await small.submit([large(4_000)])
+    assert isinstance(answer, QueueFull)
+    assert (answer.unit, answer.limit) == ("bytes", BYTES)
+    assert answer.waiting >= 8_000
+    assert answer.submitted >= 4_000
+    await submit(small, job())
+
+
+@pytest.mark.parametrize("end", [RELEASED, AGAIN])
+async def test_the_bytes_of_what_runs_do_not_wait_and_of_what_comes_back_do(
+    small: SqliteStore, end: Any
+) -> None:
+    await submit(small, large(4_000), large(4_000))
+    (claimed,) = await claim(small)
+    await submit(small, large(4_000))
+    assert await small.end_attempt(claimed.claim, end) is not None
+    assert isinstance(await small.submit([large(4_000)]), QueueFull)
+    for row in (await small.list_jobs(JobQuery())).jobs:
+        await small.request_cancel(row.id, "local")
+    await submit(small, large(4_000), large(4_000))
+
+
+async def test_a_configuration_has_bytes_like_an_input(small: SqliteStore) -> None:
+    config = msgspec.structs.replace(job(), config_json=f'{{"x": "{"y" * BYTES}"}}')
+    assert isinstance(await small.submit([config]), QueueFull)
 
 
 class FullStore(RuleBasedStateMachine):

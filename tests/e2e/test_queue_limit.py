@@ -83,6 +83,7 @@ def test_the_limit_is_shown_beside_those_of_workspaces(
 ) -> None:
     assert http.get("/v1/limits").json()["max_queued"] == LIMIT
     http.put("/v1/limits/workspaces/default", json={"max_queued": 2_000_000}).raise_for_status()
+    assert http.get("/v1/limits").json()["max_queued_bytes"] == 16 * 1024**3
     shown = full_server.headway("admin", "limits", "show").stdout
     assert f"All workspaces together: {LIMIT} jobs may wait" in shown
     assert " 2000000 " in shown

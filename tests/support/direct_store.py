@@ -11,6 +11,7 @@ from typing import Any
 
 from headway.core.clock import ManualClock
 from headway.core.statedir import StateDir
+from headway.store.limits import QueueLimits
 from headway.store.sqlite.schema import ensure_schema
 from headway.store.sqlite.store import SqliteStore
 from headway.store.values import ClaimedJob, JobRow, NewJob
@@ -28,13 +29,20 @@ def migrated() -> bytes:
         return state_dir.database.read_bytes()
 
 
-def opened(directory: Path, clock: ManualClock, max_queued: int | None = None) -> SqliteStore:
+def opened(
+    directory: Path,
+    clock: ManualClock,
+    max_queued: int | None = None,
+    *,
+    max_bytes: int | None = None,
+) -> SqliteStore:
     """The store of a directory, which is made when it is not there."""
     state_dir = StateDir(directory)
     state_dir.create()
     if not state_dir.database.exists():
         state_dir.database.write_bytes(migrated())
-    return SqliteStore(state_dir, clock, random.Random(1), max_queued=max_queued)
+    limits = QueueLimits(jobs=max_queued, size_bytes=max_bytes)
+    return SqliteStore(state_dir, clock, random.Random(1), queue_limits=limits)
 
 
 def job(workspace: str = "lab", user: str = "local", **options: Any) -> NewJob:

@@ -168,7 +168,7 @@ def _routers(parts: Collaborators, fair_use: FairUse) -> list[APIRouter]:
         JobRoutes(access, parts.clock, readiness),
         LogRoutes(access, streams, parts.limits, places),
         ArtifactRoutes(access),
-        LimitRoutes(parts.store.limits, parts.doorbell, parts.accounts, parts.limits.max_queued),
+        LimitRoutes(parts.store.limits, parts.doorbell, parts.accounts, parts.limits.queue),
         HealthRoutes(readiness, _metrics_page(parts)),
         AccountRoutes(parts.entrance),
         TokenRoutes(parts.entrance, parts.clock),

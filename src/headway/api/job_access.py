@@ -190,9 +190,10 @@ def _full(full: QueueFull) -> Refusal:
     whose = "this server" if full.workspace is None else f"workspace {full.workspace!r}"
     if full.user != WHOLE:
         whose = f"{full.user} in {whose}"
+    unit = "jobs" if full.unit == "jobs" else "bytes of input"
     words = (
-        f"{whose} has {full.waiting} jobs waiting and may have {full.limit}; these would be"
-        f" {full.submitted} more: wait until some have started, or cancel some"
+        f"{whose} has {full.waiting} {unit} waiting and may have {full.limit}; these would be"
+        f" {full.submitted} more: wait until some jobs have started, or cancel some"
     )
     status = 503 if full.workspace is None else 429
     return Refusal(status, words, headers={"retry-after": _FULL_RETRY_AFTER_S})

@@ -45,7 +45,7 @@ class LimitRoutes:
         limits: Keeps them.
         doorbell: Rung after a change: jobs may be free to start.
         accounts: Has the audit log; None: there is none.
-        max_queued: Jobs of all workspaces together that may wait, to be shown; None: any number.
+        queue: What may wait of all workspaces together, to be shown.
     """
 
     def __init__(
@@ -53,12 +53,12 @@ class LimitRoutes:
         limits: stored.LimitStore,
         doorbell: Doorbell,
         accounts: AccountStore | None,
-        max_queued: int | None = None,
+        queue: stored.QueueLimits,
     ) -> None:
         self._limits = limits
         self._doorbell = doorbell
         self._accounts = accounts
-        self._max_queued = max_queued
+        self._queue = queue
 
     def router(self) -> APIRouter:
         router = APIRouter(tags=["limits"])
@@ -103,7 +103,8 @@ class LimitRoutes:
                 )
                 for each in await self._limits.use(workspace)
             ],
-            max_queued=self._max_queued,
+            max_queued=self._queue.jobs,
+            max_queued_bytes=self._queue.size_bytes,
         )
 
     async def set_workspace(

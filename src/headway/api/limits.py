@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from headway.store.limits import QueueLimits
+
 
 @dataclass(frozen=True)
 class ConnectionLimits:
@@ -45,8 +47,7 @@ class Limits:
         tail_bytes: How far back `tail` looks for line ends.
         streams_per_user: Live streams that one user may have open in one workspace; more are
             answered 429.
-        max_queued: Jobs of all workspaces together that may wait; None: any number. The store keeps
-            to it; here it is only told.
+        queue: What may wait, of all workspaces together. The store keeps to it; here it is told.
         connections: How many clients and what they may send.
     """
 
@@ -57,5 +58,5 @@ class Limits:
     backup_poll_s: float = 1.0
     tail_bytes: int = 8 * 1024 * 1024
     streams_per_user: int = 500
-    max_queued: int | None = None
+    queue: QueueLimits = QueueLimits()  # noqa: RUF009 -- it is frozen
     connections: ConnectionLimits = field(default_factory=ConnectionLimits)

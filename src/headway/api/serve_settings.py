@@ -30,6 +30,7 @@ from headway.dispatch.worker_settings import (
     WorkerSettings,
 )
 from headway.jobs.environment import SETTABLE
+from headway.store.limits import QueueLimits
 
 
 class ServeSettings(SpecModel):
@@ -49,6 +50,7 @@ class ServeSettings(SpecModel):
         requests_per_s: That one user may send; null: any number. Not counted on an open server.
         submissions_per_min: Jobs that one workspace may submit; null: any number. Likewise.
         max_queued: Jobs of all workspaces together that may wait; null: any number.
+        max_queued_bytes: What was submitted with all these; null: any number.
         priority_ceilings: The highest priority that a `user` and an `admin` may ask for.
         tls_cert: Certificate and chain, PEM; with it the server speaks https only.
         tls_key: Its private key, PEM, readable by nobody else.
@@ -81,6 +83,7 @@ class ServeSettings(SpecModel):
     requests_per_s: float | None = Field(default=200.0, gt=0)
     submissions_per_min: float | None = Field(default=60_000.0, gt=0)
     max_queued: int | None = Field(default=1_000_000, ge=1)
+    max_queued_bytes: int | None = Field(default=16 * 1024**3, ge=1024)
     priority_ceilings: dict[Role, int] = Field(default_factory=lambda: dict(DEFAULT_CEILINGS))
     tls_cert: Path | None = None
     tls_key: Path | None = None
@@ -88,6 +91,11 @@ class ServeSettings(SpecModel):
     allowed_hosts: tuple[str, ...] = ()
     oidc: OidcSettings | None = None
     public_url: str | None = Field(default=None, pattern=r"^https?://[^/?#@]+/?$")
+
+    @property
+    def queue_limits(self) -> QueueLimits:
+        """What may wait, of all workspaces together."""
+        return QueueLimits(jobs=self.max_queued, size_bytes=self.max_queued_bytes)
 
     @field_validator("lanes")
     @classmethod

@@ -91,7 +91,7 @@ class Server:
         self._limits = Limits(
             body_bytes=settings.body_bytes,
             streams_per_user=settings.streams_per_user,
-            max_queued=settings.max_queued,
+            queue=settings.queue_limits,
         )
         self._proxies = TrustedProxies(settings.trusted_proxies)
         tls = settings.tls_files()
@@ -167,7 +167,7 @@ class Server:
             self._clock,
             random.Random(),
             metrics.store_call,
-            self._settings.max_queued,
+            self._settings.queue_limits,
         )
         await store.open()
         parts.push_async_callback(store.close)

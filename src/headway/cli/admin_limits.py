@@ -18,7 +18,7 @@ from headway.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from headway.client.limit_models import Limit
+    from headway.client.limit_models import Limit, LimitPage
 
 _EVERY = "*"
 
@@ -51,7 +51,7 @@ def show_command(server: str | None, output: str) -> None:
             for each in page.limits
         ],
     )
-    click.echo(f"\n{_of_all(page.max_queued)}\n")
+    click.echo(f"\n{_of_all(page)}\n")
     print_table(
         ("WORKSPACE", "USER", "RUNS NOW", "WAITS NOW"),
         [
@@ -166,9 +166,15 @@ def unlock_command(name: str, server: str | None, output: str) -> None:
     print_answer({"removed": name}, output, f"{printable(name)} is removed.")
 
 
-def _of_all(max_queued: int | None) -> str:
-    most = "any number of jobs" if max_queued is None else f"{max_queued} jobs"
-    return f"All workspaces together: {most} may wait (max_queued in the file of `headway serve`)."
+def _of_all(page: LimitPage) -> str:
+    jobs, size_bytes = (
+        "any number" if each is None else str(each)
+        for each in (page.max_queued, page.max_queued_bytes)
+    )
+    return (
+        f"All workspaces together: {jobs} jobs may wait, with {size_bytes} bytes of input"
+        " (max_queued and max_queued_bytes in the file of `headway serve`)."
+    )
 
 
 def _number(value: float | None) -> str:

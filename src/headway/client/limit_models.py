@@ -59,6 +59,7 @@ class LimitPage(BaseModel):
 
     Attributes:
         max_queued: Jobs of all workspaces together that may wait on this server; null: any number.
+        max_queued_bytes: What may have been submitted with these; null: any number.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -66,6 +67,7 @@ class LimitPage(BaseModel):
     limits: list[Limit]
     use: list[Use]
     max_queued: int | None = None
+    max_queued_bytes: int | None = None
 
 
 class LockRequest(BaseModel):

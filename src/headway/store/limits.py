@@ -85,15 +85,28 @@ class LimitBook:
         return [self._limits[key] for key in keys if key in self._limits]
 
 
+class QueueLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What may wait in the whole store, of all workspaces together. None: any number.
+
+    Attributes:
+        jobs: Jobs, for whatever reason they wait.
+        size_bytes: What was submitted with them: a few thousand large inputs fill a disk too.
+    """
+
+    jobs: int | None = None
+    size_bytes: int | None = None
+
+
 class QueueFull(msgspec.Struct, frozen=True, kw_only=True):
-    """A submission would leave more jobs waiting than may; nothing was stored.
+    """A submission would leave more waiting than may; nothing was stored.
 
     Attributes:
         workspace: Whose limit it is; None: the store's, for all workspaces together.
         user: Likewise; `WHOLE`: the workspace's.
-        limit: Jobs that may wait.
-        waiting: Jobs that wait already.
-        submitted: New jobs of the submission that count against the limit.
+        limit: How many may wait.
+        waiting: How many wait already.
+        submitted: How many of the submission count against the limit.
+        unit: What is counted: `jobs` or `bytes`.
     """
 
     workspace: str | None
@@ -101,6 +114,7 @@ class QueueFull(msgspec.Struct, frozen=True, kw_only=True):
     limit: int
     waiting: int
     submitted: int
+    unit: str = "jobs"
 
 
 class Use(msgspec.Struct, frozen=True, kw_only=True):

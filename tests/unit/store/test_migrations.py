@@ -80,6 +80,25 @@ def test_users_of_whose_removal_only_the_audit_log_knows_keep_their_names(
         assert found.fetchall() == [("ann", 7), ("ben", None)]
 
 
+def test_the_bytes_of_what_waited_before_they_were_counted_are_known(state_dir: StateDir) -> None:
+    state_dir.create()
+    migrate_to("0004", state_dir)
+    with closing(sqlite3.connect(state_dir.database)) as connection, connection:
+        for number, state in enumerate(("PENDING", "PENDING", "RUNNING", "SUCCEEDED"), 1):
+            connection.execute(
+                "INSERT INTO jobs (sequence, id, operation, lane, workspace, created_by, state,"
+                " priority, created_at_us) VALUES (?, ?, 'o', 'long', 'w', 'u', ?, 0, 0)",
+                (number, f"job{number}", state),
+            )
+            connection.execute("INSERT INTO payloads VALUES (?, ?, '{}')", (number, '"\u00e4"'))
+    ensure_schema(state_dir.database, state_dir.writer_lock)
+    with closing(sqlite3.connect(state_dir.database)) as connection:
+        [totals] = connection.execute("SELECT * FROM pending_totals")
+        sizes = connection.execute("SELECT submitted_bytes FROM jobs ORDER BY sequence")
+        assert totals == ("w", "u", 2, 12)
+        assert [each for (each,) in sizes] == [6, 6, 6, 0]
+
+
 def test_a_newer_database_is_refused(state_dir: StateDir) -> None:
     state_dir.create()
     ensure_schema(state_dir.database, state_dir.writer_lock)

@@ -31,8 +31,8 @@ SMALL_TABLES = {
 """Read a whole table that has one row for each operation and outcome, or that people fill."""
 SHORT = {"limits_version", "limits", "concurrency_limits", "lock_members", "pending_totals"}
 """Tables with a row for each limit, lock or user."""
-MADE = {"line", "waited", "wanted"}
-"""What a statement makes as it goes: a row for each line, or lock, that somebody waits in."""
+MADE = {"line", "waited", "wanted", "waiting", "running"}
+"""What a statement makes as it goes: a sum, or a row for each line or lock that somebody waits in."""
 
 
 @pytest.fixture(scope="module")

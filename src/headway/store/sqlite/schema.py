@@ -11,7 +11,7 @@ from headway.core.errors import ConfigError
 from headway.store.sqlite.connections import connect_writer
 from headway.store.sqlite.workers import locked
 
-HEAD = "0005"
+HEAD = "0006"
 """The revision that this code needs; a test compares it with the newest migration."""
 
 

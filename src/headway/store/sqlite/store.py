@@ -16,7 +16,7 @@ from headway.core.failure import ErrorInfo
 from headway.core.ids import JobIds
 from headway.core.statedir import StateDir
 from headway.core.states import Outcome
-from headway.store.limits import QueueFull
+from headway.store.limits import QueueFull, QueueLimits
 from headway.store.sqlite import (
     claiming,
     ending,
@@ -81,8 +81,8 @@ class SqliteStore:
         clock: Source of every time that is stored.
         rng: Source of the jitter of retries after a lost worker.
         observe: Told the kind (`read`, `scan`, `write`) and the seconds of each call.
-        max_queued: Jobs that may wait in the whole store; None: any number. Holds for what is
-            submitted to this object, so for one process: the one that takes jobs in.
+        queue_limits: How much may wait in the whole store. They hold for what is submitted to this
+            object, so for one process: the one that takes jobs in.
 
     Attributes:
         accounts: Users, workspaces, tokens and the audit log, in the same file.
@@ -95,7 +95,7 @@ class SqliteStore:
         clock: Clock,
         rng: random.Random,
         observe: Callable[[str, float], None] | None = None,
-        max_queued: int | None = None,
+        queue_limits: QueueLimits = QueueLimits(),  # noqa: B008 -- it is frozen
     ) -> None:
         self._state_dir = state_dir
         self._clock = clock
@@ -104,7 +104,7 @@ class SqliteStore:
         self._ids = JobIds()
         self._queries = load_queries()
         self._limit_books = LimitBooks()
-        self._room = QueueRoom(max_queued)
+        self._room = QueueRoom(queue_limits)
         path = state_dir.database
         self._writer = WriterThread(partial(connect_writer, path), state_dir.writer_lock)
         self._reader = ConnectionThread("headway-store-reader", partial(connect_reader, path))

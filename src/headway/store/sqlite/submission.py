@@ -9,7 +9,7 @@ from headway.core.ids import JobIds
 from headway.core.states import WaitReason
 from headway.store.sqlite import locks
 from headway.store.sqlite.limits import check_queued
-from headway.store.sqlite.queue_room import QueueRoom
+from headway.store.sqlite.queue_room import Amount, QueueRoom
 from headway.store.sqlite.rows import JOB_WIDTH, job_from, labels_json, terms_json, us_from_time
 from headway.store.sqlite.transaction import Transaction
 from headway.store.values import IdempotencyConflict, JobRow, NewJob, Submitted
@@ -30,13 +30,13 @@ def submit(
 
     Raises:
         Conflict: a key was used before for another request.
-        QueueFullError: more jobs would wait than may.
+        QueueFullError: more would wait than may.
     """
     inserter = _Inserter(transaction, ids)
     taken_in = [_take_in(inserter, job) for job in jobs]
     if inserter.created:
         check_queued(transaction, inserter.limits_version, inserter.created)
-        room.check(transaction, len(inserter.created))
+        room.check(transaction, Amount(len(inserter.created), inserter.created_bytes))
     for lock in dict.fromkeys(submitted.job.lock_name for submitted in taken_in):
         locks.admit(transaction, lock)
     return [_admitted(transaction, submitted) for submitted in taken_in]
@@ -82,19 +82,24 @@ class _Inserter:
 
     Attributes:
         created: Those that it inserted.
+        created_bytes: What was submitted with them.
         limits_version: Of the limits, once there is one.
     """
 
     def __init__(self, transaction: Transaction, ids: JobIds) -> None:
         self.transaction = transaction
         self.created: list[JobRow] = []
+        self.created_bytes = 0
         self.limits_version = 0
         self._ids = ids
 
     def insert(self, job: NewJob) -> JobRow:
         transaction = self.transaction
         job_id = self._ids.new(transaction.now)
-        inserted = transaction.one("insert_job", **_columns(transaction, job_id, job))
+        terms = terms_json(job)
+        size_bytes = _size_bytes(job.input_json) + _size_bytes(terms)
+        columns = _columns(transaction, job_id, job)
+        inserted = transaction.one("insert_job", submitted_bytes=size_bytes, **columns)
         assert inserted is not None
         self.limits_version = inserted[JOB_WIDTH]
         row = job_from(inserted)
@@ -102,10 +107,11 @@ class _Inserter:
             "insert_payload",
             sequence=row.sequence,
             input_json=job.input_json,
-            terms_json=terms_json(job),
+            terms_json=terms,
         )
         self._insert_beside(row.sequence, job)
         self.created.append(row)
+        self.created_bytes += size_bytes
         return row
 
     def _insert_beside(self, sequence: int, job: NewJob) -> None:
@@ -145,6 +151,10 @@ def _columns(transaction: Transaction, job_id: str, job: NewJob) -> dict[str, An
         "idempotency_key": job.idempotency.key if job.idempotency else None,
         "kept_bytes": len(job.input_json),
     }
+
+
+def _size_bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
 
 
 def _by_sequence(transaction: Transaction, sequence: int) -> JobRow:

@@ -35,9 +35,13 @@ SELECT coalesce(sum(jobs), 0) FROM pending_totals WHERE workspace = :workspace;
 SELECT jobs FROM pending_totals WHERE workspace = :workspace AND user = :user;
 
 -- name: live_totals
--- Jobs of the whole store that have not started, and that run; one row a user, and the running ones.
-SELECT (SELECT coalesce(sum(jobs), 0) FROM pending_totals),
-       (SELECT count(*) FROM jobs WHERE state = 'RUNNING');
+-- Jobs of the whole store that have not started, and that run, with the bytes of each; one row a user,
+-- and the running ones.
+SELECT waiting.jobs, waiting.bytes, running.jobs, running.bytes
+FROM (SELECT coalesce(sum(jobs), 0) AS jobs, coalesce(sum(bytes), 0) AS bytes FROM pending_totals)
+     AS waiting,
+     (SELECT count(*) AS jobs, coalesce(sum(submitted_bytes), 0) AS bytes FROM jobs
+      WHERE state = 'RUNNING') AS running;
 
 -- name: pending_totals
 -- Who has jobs that have not started; one row a user.

@@ -5,12 +5,13 @@
 INSERT INTO jobs (
     id, operation, lane, workspace, created_by, state, wait_reason, wait_detail, waiting_since_us,
     run_at_us, needs_preconditions, priority, concurrency_key, lock_name, timeout_s, labels_json,
-    retry_of, idempotency_key, created_at_us, kept_bytes
+    retry_of, idempotency_key, created_at_us, kept_bytes, submitted_bytes
 ) VALUES (
     :id, :operation, :lane, :workspace, :created_by, 'PENDING', :wait_reason, :wait_detail, :now_us,
     :run_at_us, :needs_preconditions, :priority, :concurrency_key,
     coalesce((SELECT lock_name FROM lock_members WHERE member = :concurrency_key), :concurrency_key),
-    :timeout_s, :labels_json, :retry_of, :idempotency_key, :now_us, :kept_bytes
+    :timeout_s, :labels_json, :retry_of, :idempotency_key, :now_us, :kept_bytes,
+    :submitted_bytes
 ) RETURNING {job}, (SELECT version FROM limits_version);
 
 -- name: insert_payload
