@@ -32,7 +32,7 @@ SMALL_TABLES = {
 SHORT = {"limits_version", "limits", "concurrency_limits", "lock_members", "pending_totals"}
 """Tables with a row for each limit, lock or user."""
 MADE = {"line", "waited", "wanted", "waiting", "running"}
-"""What a statement makes as it goes: a sum, or a row for each line or lock that somebody waits in."""
+"""What a statement makes as it goes: sums, or a row for each line or lock somebody waits in."""
 
 
 @pytest.fixture(scope="module")
