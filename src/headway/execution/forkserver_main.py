@@ -165,6 +165,7 @@ class Forkserver:
         self, message: Fork, descriptors: list[int], selector: selectors.BaseSelector
     ) -> None:
         (control,) = descriptors
+        own_pid = os.getpid()
         # Signals wait until the child has handlers of its own.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, PARENT_DIED})
         try:
@@ -173,7 +174,7 @@ class Forkserver:
             self._send(ForkFailed(message.token, f"fork: {error.strerror}"))
         else:
             if pid == 0:
-                self._become_job_process(message, control, selector)
+                self._become_job_process(message, control, selector, own_pid)
             self._mains.add(pid)
             handle = os.pidfd_open(pid)
             self._send(Forked(message.token, pid), (handle,))
@@ -183,10 +184,13 @@ class Forkserver:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, PARENT_DIED})
 
     def _become_job_process(
-        self, message: Fork, control: int, selector: selectors.BaseSelector
+        self,
+        message: Fork,
+        control: int,
+        selector: selectors.BaseSelector,
+        forkserver_pid: int,
     ) -> NoReturn:
         try:
-            forkserver_pid = os.getppid()
             os.setsid()
             for group in message.groups:
                 with open(group, "wb", buffering=0) as file:
@@ -199,6 +203,7 @@ class Forkserver:
             set_parent_death_signal(PARENT_DIED)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, PARENT_DIED})
             if os.getppid() != forkserver_pid:
+                # It died before the kernel was asked to tell of it.
                 self._parent_died()
             self._close_own(selector)
             set_title("idle job process")

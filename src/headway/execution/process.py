@@ -19,8 +19,9 @@ from headway.execution.forkserver import NewProcess
 from headway.execution.messages import Ended, Exited, FromJob, Start, encode
 
 RECEIVE_BYTES = 256 * 1024
-STATUS_LIMIT_S = 1.0
-"""How long after its pidfd told of a death the forkserver may take to tell the exit status."""
+STATUS_LIMIT_S = 4.0
+"""How long after its pidfd told of a death the forkserver may take to tell the exit status: it may
+be at a sweep, or have no turn on a busy machine. Less than a kill waits to see a process dead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ class JobProcessHandle:
 
     def send_signal(self, number: int) -> bool:
         """Signal this process and no other; False when it is dead (trap 5)."""
-        if self._pidfd is None or self.exit.done():
+        if self._pidfd is None or self.is_dead():
             return False
         try:
             signal.pidfd_send_signal(self._pidfd, number)

@@ -301,6 +301,9 @@ class RunningAttempt:
             # It closed its socket: dying, as a rule.
             rest = (process.exit, self._kill_now)
             await asyncio.wait(rest, timeout=HANG_UP_LIMIT_S, return_when=asyncio.FIRST_COMPLETED)
+            if process.is_dead():
+                # How it died is still on its way; killing it would be told as the cause.
+                await asyncio.wait(rest, return_when=asyncio.FIRST_COMPLETED)
         if process.ended.done() and not process.ended.cancelled():
             return process.ended.result()
         return None

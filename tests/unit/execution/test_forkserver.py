@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
+import sys
 
 import pytest
 
@@ -52,6 +54,62 @@ async def test_a_tree_dies_also_while_there_is_no_forkserver(make_bench, tmp_pat
         pids = tools.read_pids(tmp_path / "pids")
         assert not any(tools.alive(pid) for pid in (*pids, running.pid))
         assert set(report.killed) >= {*pids, running.pid}
+
+
+async def test_a_death_that_the_forkserver_is_slow_to_tell_of_is_told_exactly(
+    make_bench, monkeypatch: pytest.MonkeyPatch, tools
+) -> None:
+    """On a busy machine it was reported as a kill by Headway, or as a death that nobody saw."""
+    monkeypatch.setattr("headway.execution.running.HANG_UP_LIMIT_S", 0.0)
+    async with make_bench(spare_processes=0) as bench:
+        running, recorder = await bench.start("sleep")
+        await recorder.started.wait()
+        process = running._process
+        os.kill(bench.supervisor.forkserver_pid, signal.SIGSTOP)
+        os.kill(running.pid, signal.SIGKILL)
+        await tools.eventually(lambda: process.is_dead() and process.ended.cancelled())
+        await asyncio.sleep(0.05)  # the attempt has had its turns
+        os.kill(bench.supervisor.forkserver_pid, signal.SIGCONT)
+        result = await running.wait()
+        assert isinstance(result.ending, Died)
+        assert result.ending.signal == signal.SIGKILL
+        assert result.kill is None
+
+
+LATE_CHILD = """
+import os, selectors, socket, sys
+from headway.execution.forkserver_main import Forkserver, ForkserverConfig
+from headway.execution.messages import Fork
+from headway.jobs.registry import Registry
+
+fork, own_pid = os.fork, os.getpid()
+
+def late_fork():
+    pid = fork()
+    while pid == 0 and os.getppid() == own_pid:
+        pass
+    return pid
+
+os.fork = late_fork
+link, supervisor = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+config = ForkserverConfig(link.fileno(), 0, (), (), None)
+forkserver = Forkserver(link, Registry(), config)
+forkserver._fork(Fork(1, (), False), [int(sys.argv[1])], selectors.DefaultSelector())
+os._exit(0)
+"""
+
+
+async def test_a_child_whose_first_turn_comes_after_its_forkserver_s_death_ends() -> None:
+    """Trap 25b: it took whoever was its parent by then for the forkserver, and would have run."""
+    ours, theirs = socket.socketpair()
+    with ours:
+        ours.setblocking(False)
+        with theirs:
+            command = [sys.executable, "-c", LATE_CHILD, str(theirs.fileno())]
+            forkserver = await asyncio.create_subprocess_exec(*command, pass_fds=[theirs.fileno()])
+        assert await forkserver.wait() == 0
+        async with asyncio.timeout(60):
+            assert await asyncio.get_running_loop().sock_recv(ours, 1) == b"", "it has ended"
 
 
 async def test_a_start_during_the_restart_waits_for_it(make_bench) -> None:
