@@ -135,7 +135,7 @@ async def test_without_a_cap_response_time_and_latency_agree_through_the_same_st
 @pytest.mark.parametrize("workers", [1, 2])
 async def test_a_burst_of_50_over_50_slots_starts_together(tmp_path, sim, workers):
     """L4, trap 42: 5 of 50 started late behind others that held no slot."""
-    server = sim(ttft=0.5, itl=0)
+    server = sim(ttft=3, itl=0)  # Far longer than a busy machine takes to send fifty requests.
     _, records = await bench(
         tmp_path,
         server,
@@ -146,10 +146,9 @@ async def test_a_burst_of_50_over_50_slots_starts_together(tmp_path, sim, worker
     assert len(records) == 50
     first_done = min(r.done_ns for r in records)
     assert max(r.sent_ns for r in records) < first_done, "none waited for another's end"
-    truth = server.truth(at_least=50)
     # The first ones are the probes that count tokens before the run.
-    arrivals = sorted(line["arrival_ns"] for line in truth)[-50:]
-    assert max(arrivals) - min(arrivals) < 400 * NS_PER_MS
+    truth = sorted(server.truth(at_least=50), key=lambda line: line["arrival_ns"])[-50:]
+    assert max(line["arrival_ns"] for line in truth) < min(line["end_ns"] for line in truth)
 
 
 async def test_a_conversation_of_two_turns_with_think_time_runs_on_one_stream(tmp_path, sim):

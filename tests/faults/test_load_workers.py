@@ -25,6 +25,9 @@ from headway.records.record import StageEnded, WorkerDied
 from headway.records.run_dir import RunDirectory
 
 DEADLINE_S = 40.0
+UNHURRIED = {"kind": "null", "latency_s": 0.2}
+"""Trouble is made at the run's next look, a tenth of a second later on an idle machine: enough has
+to be in flight then still."""
 
 
 def spec(profile, *, url="http://127.0.0.1:1", backend=None, **fields):
@@ -65,6 +68,16 @@ class Trouble(Observer):
         self.completed = completed
         self.make = make
         self.was_made = False
+        self.start_ns = 0
+        self.death_ns = 0
+        """When a worker's death was known, in the stage's time."""
+
+    def stage_started(self, event):
+        self.start_ns = event.started_monotonic_ns
+
+    def event(self, event):
+        if isinstance(event, WorkerDied):
+            self.death_ns = monotonic_ns() - self.start_ns
 
     def progress(self, snapshot):
         if not self.was_made and snapshot.completed >= self.completed:
@@ -97,6 +110,7 @@ async def test_a_killed_worker_costs_its_requests_and_nothing_else(tmp_path):
     run = Run(
         spec(
             {"kind": "concurrent", "streams": [20]},
+            backend=UNHURRIED,
             inputs={"kind": "synthetic", "turns": 5, "prompt_tokens": 4, "output_tokens": 4},
             limits={"max_requests": 50},
             workers=2,
@@ -139,6 +153,7 @@ async def test_a_killed_worker_leaves_no_turn_of_a_graph_without_its_record(tmp_
     run = Run(
         spec(
             {"kind": "concurrent", "streams": [12]},
+            backend=UNHURRIED,
             inputs={"kind": "file", "path": str(tmp_path / "graphs.jsonl")},
             workers=2,
         ),
@@ -149,6 +164,7 @@ async def test_a_killed_worker_leaves_no_turn_of_a_graph_without_its_record(tmp_
     records, events = contents(tmp_path / "run")
     assert Counter(record.index for record in records) == turns
     lost = [record for record in records if record.status == "errored"]
+    assert lost
     assert {record.failure.category for record in lost} == {"worker_lost"}
     (ended,) = of_type(events, StageEnded)
     assert ended.offered == 60
@@ -172,17 +188,19 @@ async def test_the_last_worker_killed_ends_the_stage_and_the_next_one_starts_afr
 
 async def test_an_open_loop_keeps_its_schedule_when_a_worker_dies(tmp_path):
     """What was not due yet is sent by the others, at its own time: never skipped."""
+    trouble = Trouble(100, send_to_worker(1, signal.SIGKILL))
     run = Run(
         spec({"kind": "constant", "rate": [200]}, limits={"max_requests": 400}, workers=2),
         tmp_path,
-        Trouble(100, send_to_worker(1, signal.SIGKILL)),
+        trouble,
     )
     result = await execute(run)
     records, _ = contents(tmp_path)
     assert sorted(record.index for record in records) == list(range(400))
     assert all(record.due_ns == record.index * 5_000_000 for record in records)
     lost = [record for record in records if record.status == "errored"]
-    assert len(lost) < 60, "only what was due and unreported is lost"
+    assert all(record.due_ns < trouble.death_ns for record in lost), "only what was due is lost"
+    assert sum(record.worker == 0 for record in records) > 200, "the rest went to the other"
     assert result.stages[0].offered == 400
 
 
@@ -191,13 +209,13 @@ async def test_a_stopped_worker_is_noticed_by_its_silence(tmp_path):
         spec({"kind": "concurrent", "streams": [4]}, limits={"max_requests": 400}, workers=2),
         tmp_path,
         Trouble(10, send_to_worker(0, signal.SIGSTOP)),
-        deadlines=Deadlines(silence_s=2.0),
+        deadlines=Deadlines(silence_s=4.0),  # A busy machine makes the other wait as well.
     )
     await execute(run)
     records, events = contents(tmp_path)
     assert len(records) == 400
     (died,) = of_type(events, WorkerDied)
-    assert died.cause == "silent for 2 s"
+    assert died.cause == "silent for 4 s"
 
 
 def rows(path, count):
@@ -237,7 +255,7 @@ async def test_partial_answers_are_kept_when_a_request_is_cut_off(tmp_path, sim)
             url=server.url,
             backend={"kind": "openai-chat"},
             inputs={"kind": "synthetic", "prompt_tokens": 4, "output_tokens": 50},
-            limits={"max_seconds": 1.0, "grace_s": 0.1},
+            limits={"max_seconds": 4.0, "grace_s": 0.1},
         ),
         tmp_path,
     )

@@ -388,7 +388,7 @@ async def test_a_worker_that_does_not_end_its_requests_in_time_is_killed_for_it(
     await until(lambda: watched.has_completed(4), "the first requests")
     fleet.workers[1].process.send_signal(signal.SIGSTOP)
     run.request_stop()
-    await until(lambda: watched.snapshot.is_draining, "the end of sending")
+    await until(lambda: run._stage._awaited == {1}, "the end of the worker that hears")
     clock.ahead_s = 60.0
     result = await running
     assert result.outcome == "interrupted"
