@@ -17,7 +17,7 @@ async def get(api: Any, path: str, status: int = 200) -> Any:
     return answer.json()
 
 
-async def until(condition: Any, timeout_s: float = 10.0) -> None:
+async def until(condition: Any, timeout_s: float = 60.0) -> None:
     """Poll a condition that nothing announces, with a deadline."""
     async with asyncio.timeout(timeout_s):
         while not condition():  # noqa: ASYNC110 -- nothing announces it

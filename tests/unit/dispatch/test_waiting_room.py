@@ -188,7 +188,7 @@ async def test_the_wait_and_its_limit_survive_a_restart(
             waited = await jobs.ended(job_id)
         room.close()
     assert waited.outcome is Outcome.TIMED_OUT
-    assert waited.ended_at - waited.created_at < timedelta(seconds=5)
+    assert waited.ended_at - waited.created_at < timedelta(seconds=30)
 
 
 async def test_only_the_leases_holder_looks(

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from headway.core.clock import SystemClock
+from headway.core.clock import SystemClock, monotonic_ns, s_from_ns
 from headway.core.errors import ConfigError
 from headway.core.states import Outcome
 from headway.execution.attempt import (
@@ -64,13 +64,15 @@ async def test_a_tree_that_ignores_sigterm_dies_after_the_grace(
     """Trap 21: killpg left a setsid double-forked grandchild alive."""
     async with make_bench(kill_means=means) as bench:
         running, pids = await start_tree(bench, "ignores", tmp_path / "pids", tools)
+        began_ns = monotonic_ns()
         report = await running.cancel(grace_s=0.3)
+        took_s = s_from_ns(monotonic_ns() - began_ns)
         assert not any(tools.alive(pid) for pid in (*pids, running.pid))
         assert report.means is means
         assert not report.obeyed
         assert set(report.killed) >= {running.pid, *pids}
         assert report.survivors == ()
-        assert 0.3 <= report.duration_s < 3
+        assert 0.3 <= report.duration_s <= took_s
         assert report.as_event()["means"] == means.value
         assert (await running.wait()).ending == Cancelled()
 
@@ -85,7 +87,7 @@ async def test_a_job_that_obeys_still_takes_its_stubborn_tree_along(
         assert report.obeyed
         assert set(report.killed) >= set(pids)
         assert not any(tools.alive(pid) for pid in pids)
-        assert report.duration_s < 5, "nobody waits for the grace when the job has ended"
+        assert report.duration_s < 30, "nobody waits for the grace when the job has ended"
 
 
 @pytest.mark.parametrize("means", COMPLETE)
@@ -203,11 +205,16 @@ async def test_a_forced_means_that_is_not_to_be_had_is_an_error(make_bench, monk
 
 async def test_a_timeout_kills_a_job_that_ignores_it(make_bench, tmp_path, tools) -> None:
     async with make_bench() as bench:
-        limits = Limits(timeout_s=1.0, grace_s=0.2)
-        result = await bench.run("ignores", {"pids": str(tmp_path / "pids")}, limits=limits)
-        assert result.ending == TimedOut(1.0)
+        pids = tmp_path / "pids"
+        for timeout_s in (1.0, 5.0, 25.0):
+            limits = Limits(timeout_s=timeout_s, grace_s=0.2)
+            result = await bench.run("ignores", {"pids": str(pids)}, limits=limits)
+            assert result.ending == TimedOut(timeout_s)
+            if pids.exists() and len(tools.read_pids(pids)) == 2:
+                break  # else it was ended before it had begun to ignore anything
+            pids.unlink(missing_ok=True)
         assert not result.kill.obeyed
-        assert not any(tools.alive(pid) for pid in tools.read_pids(tmp_path / "pids"))
+        assert not any(tools.alive(pid) for pid in tools.read_pids(pids))
 
 
 async def test_cgroups_do_not_pile_up(make_bench) -> None:

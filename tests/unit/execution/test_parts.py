@@ -112,6 +112,7 @@ def test_a_host_without_groups_is_no_error(tmp_path) -> None:
     assert group.remove()
 
 
+@pytest.mark.serial  # any other supervisor that starts meanwhile removes them as well
 async def test_groups_of_dead_supervisors_are_killed_and_removed() -> None:
     parent = find_parent()
     base = CgroupBase(parent, f"{os.getpid()}.1.stale") if parent else None

@@ -139,6 +139,7 @@ async def test_no_wait_is_without_a_deadline(
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     with pytest.raises(StoreUnavailable, match="did not answer"):
         await writer.run(partial(insert, 1))
+    monkeypatch.setattr(workers, "TIMEOUT_S", 60.0)
     waiting = asyncio.create_task(writer.run(partial(insert, 2)))
     await asyncio.sleep(0)
     os.close(descriptor)
