@@ -374,6 +374,7 @@ async def test_a_server_that_wants_a_key(sim: Any, started: Started) -> None:
     text = await refusal_of(await started(sim(api_key="right").url))
     assert "HTTP 401 Unauthorized" in text
     assert "wants an API key" in text
+    assert "--api-key-env" in text
 
 
 async def test_a_server_that_answers_with_a_web_page(

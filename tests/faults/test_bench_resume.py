@@ -173,7 +173,7 @@ def test_another_run_is_not_glued_to_what_a_directory_holds(sim: Any, tmp_path: 
     other = headway_bench("--resume", str(tmp_path / "run"), "--rate", "30")
     _, said = other.communicate(timeout=WAIT_S)
     assert other.returncode == 2
-    assert "holds another run: its profile differ" in said
+    assert "holds another run: not the profile that is asked for; leave that out" in said
 
 
 @pytest.mark.parametrize("content", [None, "run.json"])

@@ -98,7 +98,8 @@ def _reason(exchange: Exchange, endpoint: Endpoint) -> str:
         reason += (
             "; the target refuses the API key that was given"
             if has_key
-            else "; the target wants an API key: name the variable or file that holds it"
+            else "; the target wants an API key: name the variable or file that holds it "
+            "(--api-key-env, --api-key-file)"
         )
     return reason
 

@@ -288,7 +288,7 @@ _OPTIONS: Sequence[_Decorator] = (
             help="Measure the client's own floor first. Default: calibrate."),
     # --- Stop rules
     _option("--max-requests", type=int, metavar="N", section=_STOP, path="limits.max_requests",
-            help="Of each stage."),
+            help="Of each stage; of several turns each: so many conversations."),
     _option("--max-seconds", metavar="TIME", section=_STOP, path="limits.max_seconds",
             convert=_durations, help="Of each stage. Default: 30s when no rule is given."),
     _option("--max-errors", type=int, metavar="N", section=_STOP, path="limits.max_errors",

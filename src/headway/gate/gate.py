@@ -51,11 +51,14 @@ def gate(run: Path, baseline: Path | None, rules: GateRules) -> GateReport:
         ConfigError: one is no run directory, or a stage is asked for that is not there.
         InputError: the records of one are damaged.
     """
-    stages = [
-        stage for stage in build(RunDirectory(run)).counted if rules.compare.wants_stage(stage.name)
-    ]
-    if not stages:
+    counted = build(RunDirectory(run)).counted
+    stages = [stage for stage in counted if rules.compare.wants_stage(stage.name)]
+    if not counted:
         raise ConfigError(f"{run} has no stage to judge")
+    if not stages:
+        asked = " or ".join(rules.compare.stages)
+        names = ", ".join(stage.name for stage in counted)
+        raise ConfigError(f"{run} has no stage called {asked}; it has {names}")
     checks = [check for stage in stages for check in _stage_checks(stage, rules)]
     comparison = None
     if baseline is not None:

@@ -117,6 +117,6 @@ def _check_same(run: RunFile, spec: RunSpec, directory: RunDirectory) -> None:
     changed = [name for name in RunSpec.model_fields if getattr(before, name) != getattr(now, name)]
     if changed:
         raise ConfigError(
-            f"{directory.path} holds another run: its {', '.join(changed)} differ; "
-            "choose another --run-dir"
+            f"{directory.path} holds another run: not the {', '.join(changed)} that is asked for; "
+            "leave that out to go on with it, or begin a new one in another --run-dir"
         )

@@ -85,7 +85,8 @@ class MaxSeconds:
     def evaluate(self, progress: StageProgress) -> Stop | None:
         if progress.elapsed_s < self._limit_s:
             return None
-        return Stop("max_seconds", f"{self._limit_s:g} s have passed")
+        # Rounded: the stages of a search have lengths of their own, down to the nanosecond.
+        return Stop("max_seconds", f"{round(self._limit_s, 3):g} s have passed")
 
     def deadline_s(self) -> float | None:
         return self._limit_s

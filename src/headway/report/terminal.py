@@ -99,7 +99,7 @@ def stage_findings(stage: StageReport) -> list[Text]:
     for check in leading_findings(stage.verdict):
         line = Text(f"{stage.name}: ", style="bold")
         line.append_text(verdict_text(check.word))
-        lines.append(line.append(f" {check.text}", style="not bold"))
+        lines.append(line.append(f": {check.text}", style="not bold"))
     lines.extend(_error_line(stage, group) for group in stage.errors[:_MAX_ERROR_GROUPS])
     hidden = len(stage.errors) - _MAX_ERROR_GROUPS
     if hidden > 0:

@@ -66,7 +66,7 @@ def test_a_goodput_that_no_run_was_asked_to_measure_says_how_to(make_run: MakeRu
         ((), "needs --slo, --baseline, or both"),
         (("--slo", "ttft p99 < 1"), "has no unit"),
         (("--slo", "ttft p99 < 1s", "--accept", "FINE"), "--accept: FINE is no verdict"),
-        (("--slo", "ttft p99 < 1s", "--stage", "other"), "has no stage to judge"),
+        (("--slo", "ttft p99 < 1s", "--stage", "other"), "has no stage called other; it has "),
         (("--slo", "ttft p99 < 1s", "--max-regression", "5%"), "--max-regression says how to"),
         (("--slo", "ttft p99 < 1s", "--strict", "--metric", "ttft"), "--strict, --metric says"),
         (("--baseline", "b", "--max-regression", "5"), "'5' is no share; write 5% or one below 1"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from headway.load.messages import Counters
 from headway.load.spec import ErrorRateLimit, GoodputLimit, LimitSpec
 from headway.load.stop_rules import (
@@ -36,6 +38,17 @@ def test_time_alone_ends_a_stage():
     assert stop is not None
     assert stop.reason == "max_seconds"
     assert not stop.is_error_rule
+
+
+@pytest.mark.parametrize(
+    ("limit_s", "said"), [(7.1000592, "7.1 s"), (0.25, "0.25 s"), (60, "60 s")]
+)
+def test_the_time_that_passed_is_said_without_digits_that_nobody_asked_for(limit_s, said):
+    progress = StageProgress()
+    progress.passes(limit_s)
+    stop = MaxSeconds(limit_s).evaluate(progress)
+    assert stop is not None
+    assert stop.detail == f"{said} have passed"
 
 
 def test_the_next_deadline_is_the_earliest_still_to_come():

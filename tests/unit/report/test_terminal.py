@@ -83,7 +83,7 @@ def test_what_counts_as_infinite_is_said_of_cancelled_requests_too(
 
 def test_what_spoils_a_stage_and_what_failed_are_said(write_run: Any, make: Any) -> None:
     text = _text(report_view(_run(write_run, make)), width=200)
-    assert "ERRORS 20 of 500 requests failed (4.00%; limit 1%)" in text
+    assert "ERRORS: 20 of 500 requests failed (4.00%; limit 1%)" in text
     assert "20 × http_status HTTP 503 | " in text
     assert "∞" in text
     assert "client's own floor (null server): TTFT p50 0.40 ms" in text
