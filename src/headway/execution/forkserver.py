@@ -271,7 +271,12 @@ class Forkserver:
             if not data:
                 self._lost(self._describe_end())
                 return
-            self._on_message(self._decoder.decode(data), descriptors)
+            message = self._decoder.decode(data)
+            self._on_message(message, descriptors)
+            if isinstance(message, Forked):
+                # Whoever asked has its turn first. Its process may be dead already, and an exit
+                # that is told before anybody knows the process would be lost.
+                return
 
     def _on_message(self, message: FromForkserver, descriptors: list[int]) -> None:
         match message:

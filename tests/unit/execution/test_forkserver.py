@@ -7,13 +7,18 @@ import os
 import signal
 import socket
 import sys
+import time
 
+import psutil
 import pytest
 
+from headway.core.clock import SystemClock
 from headway.core.errors import ConfigError
 from headway.core.states import Outcome
 from headway.execution.attempt import Cancelled, Died, KillMeans, NotStarted
 from headway.execution.forkserver import Forkserver, ForkserverLost, ForkserverSetup
+from headway.execution.process_factory import ProcessFactory
+from headway.execution.settings import SupervisorSettings
 
 
 @pytest.mark.parametrize("means", [None, KillMeans.SUBREAPER])
@@ -188,6 +193,28 @@ async def test_a_process_that_comes_as_its_asker_is_cancelled_is_let_go() -> Non
             await exited.wait()
     finally:
         await forkserver.close()
+
+
+async def test_the_death_of_a_process_that_nobody_knows_yet_is_told_exactly() -> None:
+    """Told in one breath with its fork, it was dropped, and the process had died unseen."""
+    factory = ProcessFactory(SupervisorSettings(modules=()), SystemClock())
+    await factory.open()
+    try:
+        forkserver = psutil.Process(factory.forkserver_pid)
+        asking = asyncio.create_task(factory.new())
+        while not factory.current()._forks:  # noqa: ASYNC110 - one step of the loop at a time
+            await asyncio.sleep(0)
+        # Blocking, so that the supervisor sees the fork and the death together.
+        while not (children := forkserver.children()):
+            time.sleep(0.01)  # noqa: ASYNC251
+        children[0].kill()
+        while forkserver.children():
+            time.sleep(0.01)  # noqa: ASYNC251
+        process = await asking
+        async with asyncio.timeout(60):
+            assert (await process.exit).signal == signal.SIGKILL
+    finally:
+        await factory.close()
 
 
 async def test_who_finds_the_link_broken_does_not_find_the_same_dead_forkserver_again() -> None:
