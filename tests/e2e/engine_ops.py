@@ -19,6 +19,15 @@ def work(job: JobContext, seconds: float = 0.5) -> int:
     return job.attempt
 
 
+@operation(lane="long", **RETRIED)
+def until_file(job: JobContext, path: str) -> int:
+    """Says who it is, and runs until the file is there; later attempts do not wait for it."""
+    print(os.getpid(), flush=True)
+    while job.attempt == 1 and not Path(path).exists():
+        time.sleep(0.02)
+    return job.attempt
+
+
 @operation(lane="short", **RETRIED)
 def quick(job: JobContext, number: int = 0) -> int:
     return number

@@ -94,7 +94,7 @@ def test_the_exit_codes_of_the_guide_are_the_codes_that_there_are() -> None:
 
 
 def test_every_route_is_in_the_page_and_every_one_in_the_page_exists(page_server: Any) -> None:
-    with httpx.Client(base_url=page_server.url, verify=False) as http:
+    with httpx.Client(base_url=page_server.url, verify=False, timeout=60) as http:
         paths = http.get("/openapi.json").json()["paths"]
     served = {
         (method.upper(), "/v1/operations/{name}" if _is_submit(path, method) else path)
@@ -109,7 +109,7 @@ def test_every_metric_is_in_the_page_and_every_one_in_the_page_exists(page_serve
     """J15: names documented and tested."""
     with page_server.client() as client:
         client.run("primes", {"below": 10})
-    with httpx.Client(base_url=page_server.url, verify=False) as http:
+    with httpx.Client(base_url=page_server.url, verify=False, timeout=60) as http:
         text = http.get("/metrics").text
     served = set(re.findall(r"^# TYPE (\S+) ", text, re.M))
     listed = set(re.findall(r"^\| `(headway_\S+)`", METRICS.read_text(), re.M))

@@ -39,10 +39,12 @@ def test_burst_slots_are_used_while_memory_is_there(
     config.write_text("burst_reserve_bytes: 0\nburst_job_bytes: 1048576\n")
     server = start(start_server, "--long", "1+1", "--config", str(config))
     with server.client() as client:
-        first, second, third = submit(client, "work", 3, seconds=4)
+        go = tmp_path / "go"
+        first, second, third = submit(client, "until_file", 3, path=str(go))
         until_printed(client, first)
         until_printed(client, second)
         assert client.why(third).reason == "queued"
+        go.touch()
     assert_everything_accounted_for(server, [first, second, third])
     assert most_at_once(server.state_dir) == 2
 

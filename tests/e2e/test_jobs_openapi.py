@@ -22,7 +22,7 @@ EXCLUDED_CHECKS = "positive_data_acceptance,unsupported_method,allow_header_conf
 @pytest.fixture
 def document(start_server: Any) -> Any:
     server = start_server(operations=OPERATIONS)
-    with httpx.Client(base_url=server.url, verify=False) as http:
+    with httpx.Client(base_url=server.url, verify=False, timeout=60) as http:
         return server, http.get("/openapi.json").json()
 
 
@@ -66,7 +66,7 @@ def test_each_operation_has_its_own_request_and_response_schema(document: Any) -
     properties = schemas[result.rpartition("/")[2]]["properties"]
     assert "#/components/schemas/Plan" in str(properties["result"])
     assert "202" in post["responses"]
-    with httpx.Client(base_url=server.url, verify=False) as http:
+    with httpx.Client(base_url=server.url, verify=False, timeout=60) as http:
         sent = {"input": {"stages": [{"rate_per_s": 5}]}}
         answer = http.post("/v1/operations/plan?wait=30s", json=sent)
     assert answer.status_code == 200

@@ -17,6 +17,8 @@ import psutil
 from headway.client import Client, LogChunk, RetryPolicy
 from headway.core.states import JobState
 
+ENGINE_OPERATIONS = Path(__file__).parent / "engine_ops.py"
+
 
 def gone(processes: list[psutil.Process], timeout_s: float = 20.0) -> bool:
     _, alive = psutil.wait_procs(processes, timeout=timeout_s)
@@ -34,7 +36,7 @@ def test_a_killed_server_is_followed_across_its_restart_exactly_once(start_serve
             for said in client.follow(job.id):
                 if isinstance(said, LogChunk):
                     seen.append(f"{said.attempt}|{said.text}")
-                    if len(seen) > 5:
+                    if "".join(seen).count("\n") > 5:
                         halfway.set()
 
     with server.client() as client:
@@ -77,11 +79,12 @@ def test_sigterm_drains_and_leaves_neither_process_nor_port(start_server: Any) -
     """Trap 19: a plain SIGTERM left 40 orphans and the port taken."""
     server = start_server("--drain-s", "20")
     with server.client() as client:
-        job = client.submit("talk", {"lines": 20, "pause_s": 0.05})
+        # It still talks when the signal has come, also on a busy machine.
+        job = client.submit("talk", {"lines": 100, "pause_s": 0.05})
         next(said for said in client.follow(job.id) if isinstance(said, LogChunk))
         tree = server.tree()
         server.signal(signal.SIGTERM)
-        assert client.result(job.id) == {"lines": 20}, "a draining server still answers"
+        assert client.result(job.id) == {"lines": 100}, "a draining server still answers"
         assert server.wait() == 0
     assert gone(tree)
     with socket.socket() as again:
@@ -90,14 +93,14 @@ def test_sigterm_drains_and_leaves_neither_process_nor_port(start_server: Any) -
     assert not list((server.state_dir / "run" / "bells").glob("*"))
 
 
-def test_a_drained_attempt_is_given_back_and_not_counted(start_server: Any) -> None:
-    server = start_server("--drain-s", "0")
+def test_a_drained_attempt_is_given_back_and_not_counted(start_server: Any, tmp_path: Path) -> None:
+    server = start_server("--drain-s", "0", operations=ENGINE_OPERATIONS)
     with server.client() as client:
-        job = client.submit("sleep", {"seconds": 2})
+        job = client.submit("until_file", {"path": str(tmp_path / "never")})
         next(said for said in client.follow(job.id) if isinstance(said, LogChunk))
     server.signal(signal.SIGTERM)
     assert server.wait() == 0
-    again = start_server()
+    again = start_server(operations=ENGINE_OPERATIONS)
     with again.client() as client:
         ended = client.wait(job.id, timeout_s=60)
     assert ended.state is JobState.SUCCEEDED
@@ -111,7 +114,7 @@ def test_a_second_sigterm_ends_at_once(start_server: Any) -> None:
         next(said for said in client.follow(job.id) if isinstance(said, LogChunk))
     tree = server.tree()
     server.signal(signal.SIGTERM)
-    with httpx.Client(base_url=server.url, verify=False) as http:
+    with httpx.Client(base_url=server.url, verify=False, timeout=60) as http:
         while http.get("/readyz").json().get("detail") != "the server is stopping":
             pass
     server.signal(signal.SIGTERM)
@@ -134,7 +137,7 @@ def test_a_dead_worker_is_started_again_and_the_server_goes_on(start_server: Any
         [worker] = psutil.Process(server.pid).children()
         worker.kill()
         assert client.run("echo", {"text": "two"}, timeout_s=60) == "two"
-    with httpx.Client(base_url=server.url, verify=False) as http:
+    with httpx.Client(base_url=server.url, verify=False, timeout=60) as http:
         assert "headway_worker_restarts" in http.get("/metrics").text
         assert http.get("/readyz").status_code == 200
 
@@ -145,7 +148,7 @@ def test_one_scrape_tells_of_all_processes(start_server: Any) -> None:
     with server.client() as client:
         client.run("echo", {"text": "x"})
         client.run("ping")
-    with httpx.Client(base_url=server.url, verify=False) as http:
+    with httpx.Client(base_url=server.url, verify=False, timeout=60) as http:
         page = http.get("/metrics").text
     for line in (
         "headway_worker_up 1.0",
@@ -186,7 +189,7 @@ def test_what_cannot_be_served_is_refused_with_a_sentence(tmp_path: Path) -> Non
 
 def test_the_log_is_json_with_job_ids_and_without_secrets(start_server: Any) -> None:
     server = start_server()
-    with httpx.Client(base_url=server.url, verify=False) as http:
+    with httpx.Client(base_url=server.url, verify=False, timeout=60) as http:
         job_id = http.post("/v1/operations/echo", json={}).json()["id"]
         http.get(f"/v1/jobs/{job_id}?wait=10s", headers={"authorization": "Bearer hush-hush"})
         http.get("/v1/jobs?cursor=hush-hush")

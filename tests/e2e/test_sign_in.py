@@ -153,7 +153,7 @@ def test_a_session_is_good_in_a_cookie_only_and_a_token_never_there(
 ) -> None:
     visitor.sign_in(tokens["ben"])
     [(name, session)] = visitor.http.cookies.items()
-    with httpx.Client(base_url=server.url) as http:
+    with httpx.Client(base_url=server.url, timeout=60) as http:
         assert http.get("/v1/jobs", headers=bearer(session)).status_code == 401
         cookie = {"cookie": f"{name}={tokens['ben']}"}
         assert http.get("/v1/jobs", headers=cookie).status_code == 401
@@ -176,7 +176,7 @@ def test_signing_out_ends_the_session_and_so_does_revoking_its_token(
                 revoke(directory, tokens["eve"])  # by another process
                 until(visitor.is_out)
             assert visitor.http.get("/jobs").status_code == 303
-        with httpx.Client(base_url=server.url, cookies=cookies) as thief:
+        with httpx.Client(base_url=server.url, cookies=cookies, timeout=60) as thief:
             assert thief.get("/v1/jobs").status_code == 401
 
 

@@ -96,7 +96,7 @@ def test_a_worker_that_is_stopped_within_a_write_is_replaced(
         jobs += submit(client, "quick", 5)
         wait_until(lambda: dead(worker), 30, lambda: "the stopped worker is still there")
         wait_until(lambda: ready(server), 60, lambda: "there is no other worker")
-        metrics = httpx.get(f"{server.url}/metrics").text
+        metrics = httpx.get(f"{server.url}/metrics", timeout=60).text
     assert sample(metrics, "headway_worker_silenced") == 1.0
     assert any("no sign of life" in entry["message"] for entry in server.log())
     accounts = assert_everything_accounted_for(server, jobs)
@@ -163,7 +163,7 @@ def test_a_server_that_is_ended_in_the_middle_is_taken_up_by_the_next_on_the_sam
 
 
 def ready(server: JobServer) -> bool:
-    return httpx.get(f"{server.url}/readyz").status_code == 200
+    return httpx.get(f"{server.url}/readyz", timeout=60).status_code == 200
 
 
 def test_a_server_can_be_killed_while_it_starts(start_server: StartServer) -> None:

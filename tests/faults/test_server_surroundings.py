@@ -63,7 +63,7 @@ def test_a_full_disk_costs_log_and_refusals_but_no_job(
     assert not_ready is not None, "a full disk is said, not hidden"
     assert (not_ready.status_code, not_ready.headers["retry-after"]) == (503, "1")
     assert "full" in not_ready.json()["detail"]
-    assert httpx.get(f"{server.url}/healthz").status_code == 200
+    assert httpx.get(f"{server.url}/healthz", timeout=60).status_code == 200
     (small_disk / "filler").unlink()
     os.truncate(small_disk / "logs" / chatty / "1.log", 0)
     with server.client() as client:
