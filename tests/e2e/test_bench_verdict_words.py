@@ -244,7 +244,7 @@ def test_a_worker_that_died_is_said_and_one_that_paused_is_not(
     running = subprocess.Popen(
         [
             *BENCH, server.url, "--run-dir", str(run_dir), "--no-calibrate", "--streams", "8",
-            "--max-requests", "400", "--workers", "2", "--input", "8", "--output", "2",
+            "--max-requests", "1000", "--workers", "2", "--input", "8", "--output", "2",
         ],
         stderr=subprocess.PIPE,
     )  # fmt: skip
@@ -261,6 +261,6 @@ def test_a_worker_that_died_is_said_and_one_that_paused_is_not(
         worker.send_signal(signal.SIGCONT)
     running.communicate(timeout=DEADLINE_S)
     (stage,) = json.loads((run_dir / "report.json").read_text(encoding="utf-8"))["stages"]
-    assert stage["counts"]["recorded"] == 400
+    assert stage["counts"]["recorded"] == 1000
     assert ("WORKER_LOST" in words(stage)) is is_killed
     assert words(stage)[:1] == ["WORKER_LOST"] or not is_killed

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import msgspec
+import psutil
 
-from headway.core.clock import SystemClock
+from headway.core.clock import SystemClock, monotonic_ns, ns_from_s
 from headway.load.early import EarlyProcesses
 from headway.load.fleet import Deadlines, Fleet, RunSetup
 from headway.load.inputs import prepare
@@ -25,6 +28,14 @@ def is_running(pid: int) -> bool:
     return True
 
 
+def is_alive(pid: int) -> bool:
+    """For one that is not ours to reap."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
 def test_what_nobody_took_is_ended():
     with EarlyProcesses(null_server=True) as early:
         assert early._worker is not None
@@ -32,6 +43,20 @@ def test_what_nobody_took_is_ended():
         pids = [early._worker.process.pid, early._null_server.process.pid]
         assert all(is_running(pid) for pid in pids)
     assert not any(is_running(pid) for pid in pids)
+
+
+def test_a_null_server_ends_with_a_command_that_was_killed_before_it_was_ready():
+    """It asks for its parent when it has loaded: by then that may be another process."""
+    code = (
+        "import os; from headway.load.early import NullServerProcess; "
+        "print(NullServerProcess().process.pid, flush=True); os.kill(os.getpid(), 9)"
+    )
+    killed = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    deadline_ns = monotonic_ns() + ns_from_s(60)
+    while is_alive(int(killed.stdout)):
+        assert monotonic_ns() < deadline_ns
+        time.sleep(0.02)
 
 
 def test_each_is_given_out_once():
