@@ -416,7 +416,8 @@ async def test_a_server_without_a_model_list_is_taken_when_a_model_is_named(
     server = await scripted([[missing], [missing]])
     info = await (await started(server.url, model="m")).validate()
     assert (info.model, info.models) == ("m", ())
-    assert "lists no models" in await refusal_of(await started(server.url))
+    said = await refusal_of(await started(f"{server.url}/v1/chat/completions"))
+    assert "/v1/chat/completions/v1/models lists no models; name" in said
 
 
 async def test_the_first_listed_model_is_taken_and_asked_for(

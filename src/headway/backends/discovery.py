@@ -49,7 +49,10 @@ async def discover(endpoint: Endpoint, model: str | None) -> TargetInfo:
     models = _listed_models(exchange, endpoint)
     names = tuple(listed.id for listed in models)
     if model is None and not names:
-        raise TargetError(f"{endpoint.origin.url} lists no models; name the one to ask for")
+        raise TargetError(
+            f"{endpoint.origin.url}{path} lists no models; name the one to ask for (--model), or "
+            "give the API's base as URL, for example http://host:8000/v1"
+        )
     if model is not None and names and model not in names:
         raise TargetError(_no_such_model(model, names, endpoint))
     chosen = model if model is not None else names[0]

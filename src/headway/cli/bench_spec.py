@@ -191,14 +191,33 @@ def _explain(error: ErrorDetails, parameters: Sequence[click.Parameter]) -> str:
     if error["type"] == "union_tag_invalid":
         known = error["ctx"]["expected_tags"].replace("'", "")
         return f"{where}: there is no {error['ctx']['tag']!r}; there are {known}"
+    if error["type"] == "tuple_type":  # Flags are lists by themselves: it stands in a file.
+        example = f", for example [{error['input']}]" if isinstance(error["input"], int) else ""
+        return f"{path}: must be a list{example}"
     return f"{where}: " + _in_plain_words(error["msg"])
 
 
-def _meant(name: str) -> str:
+def _meant(path: str) -> str:
+    part, _, field = path.rpartition(".")
+    names = {name for model in _models_at(part) for name in model.model_fields}
+    close = difflib.get_close_matches(field, sorted(names), n=1)
+    return f"; is {path.removesuffix(field)}{close[0]} meant?" if close else ""
+
+
+def _models_at(part: str) -> Iterator[type[BaseModel]]:
+    """The models whose fields stand below `part` of a file; none: its top."""
+    from pydantic import BaseModel
+
     from headway.load.spec import RunSpec
 
-    close = difflib.get_close_matches(name, RunSpec.model_fields, n=1)
-    return f"; is {close[0]} meant?" if close else ""
+    if not part:
+        yield RunSpec
+    elif part in _PARTS_WITH_KINDS:
+        yield from _models_of(part)
+    elif part in RunSpec.model_fields:
+        model = RunSpec.model_fields[part].annotation
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            yield model
 
 
 def _in_plain_words(message: str) -> str:

@@ -8,6 +8,9 @@ import msgspec
 
 from headway.core.errors import ConfigError
 
+_NO_TLS_RECORD = ("WRONG_VERSION_NUMBER", "PACKET_LENGTH_TOO_LONG", "HTTP_REQUEST")
+"""What OpenSSL calls a peer's first bytes when they are not TLS; which, depends on its version."""
+
 
 class TlsOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What to trust, and what to show."""
@@ -73,4 +76,5 @@ def tls_failure_text(error: ssl.SSLError) -> str:
             f"the target's certificate is not trusted ({error.verify_message}); "
             "name its authority's file as ca_file"
         )
-    return f"the TLS handshake failed ({error.reason or error})"
+    hint = "; does it speak plain http://?" if error.reason in _NO_TLS_RECORD else ""
+    return f"the TLS handshake failed ({error.reason or error}){hint}"

@@ -121,6 +121,24 @@ def test_a_misspelt_field_of_the_file_is_named(spec_of: Any) -> None:
         spec_of(from_file={**URL, "targt": {}})
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({"profile": {"kind": "poisson", "rates": [2]}}, "profile.rates; is profile.rate meant?"),
+        ({"limits": {"max_second": 3}}, "limits.max_second; is limits.max_seconds meant?"),
+        ({"target": {**URL["target"], "modle": "m"}}, "target.modle; is target.model meant?"),
+        ({"profile": {"kind": "poisson", "rate": 20}}, "rate: must be a list, for example [20]"),
+        ({"profile": {"kind": "poisson", "rate": "fast"}}, "profile.rate: must be a list"),
+    ],
+)  # fmt: skip
+def test_a_wrong_field_within_a_part_of_the_file_is_told_with_the_right_one(
+    spec_of: Any, content: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        spec_of(from_file={**URL, **content})
+    assert said in str(refusal.value)
+
+
 def test_an_error_says_only_what_is_wrong_and_not_what_follows_from_it(spec_of: Any) -> None:
     with pytest.raises(ConfigError) as refusal:
         spec_of("--rate", "-5")

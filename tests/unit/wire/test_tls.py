@@ -65,6 +65,7 @@ async def test_a_plain_server_is_no_matter_of_trust(serve: Any) -> None:
     failure = await failure_of((await serve(handle)).replace("http://", "https://"))
     assert failure.category == "tls"
     assert failure.message.startswith("the TLS handshake failed (")
+    assert failure.message.endswith("; does it speak plain http://?")
     assert "trusted" not in failure.message
 
 
