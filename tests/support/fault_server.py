@@ -57,7 +57,7 @@ def second_worker(server: JobServer) -> Iterator[int]:
         yield process.pid
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(60)
         process.stdout.close()
 
 

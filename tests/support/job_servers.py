@@ -23,9 +23,9 @@ import pytest
 from headway.client import Client
 from headway.core.clock import monotonic_ns, ns_from_s, s_from_ns
 
-READY_S = 60.0
-STOP_S = 30.0
-COMMAND_S = 60.0
+READY_S = 120.0
+STOP_S = 60.0
+COMMAND_S = 120.0
 OPERATIONS = Path(__file__).parents[1] / "e2e" / "jobs_ops.py"
 
 
