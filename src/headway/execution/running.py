@@ -17,22 +17,18 @@ from headway.execution.attempt import (
     AttemptObserver,
     AttemptPlan,
     AttemptResult,
-    Cancelled,
     Died,
     Ending,
     KillReport,
     LogSummary,
     NotStarted,
-    OutOfMemory,
     Progress,
     Raised,
-    RetryAsked,
-    TimedOut,
     Timeline,
     Usage,
 )
+from headway.execution.endings import Stop, death, told, usage_of
 from headway.execution.forkserver import ForkRefused
-from headway.execution.job_process import EXIT_INTERNAL_ERROR
 from headway.execution.kill import wait_dead
 from headway.execution.log_pump import LogPump, LogRules
 from headway.execution.messages import (
@@ -40,10 +36,7 @@ from headway.execution.messages import (
     Ended,
     Entered,
     FromJob,
-    GaveError,
     GaveResult,
-    GaveRetry,
-    GaveUp,
     ProgressMade,
     ResultChunk,
     Start,
@@ -51,13 +44,12 @@ from headway.execution.messages import (
 from headway.execution.process import Exit, JobProcessHandle
 from headway.execution.process_factory import ProcessFactory
 from headway.execution.process_pool import ProcessPool
+from headway.execution.progress_gate import ProgressGate
 from headway.execution.result_sink import ResultSink
 from headway.execution.temp_dirs import TempDirs
 from headway.execution.usage_sampler import UsageSampler, Watched
 from headway.jobs.masking import StreamMasker
 
-PROGRESS_S = 0.05
-"""Progress is told at once, then at most this often; the newest always."""
 PROCESS_TRIES = 3
 HANG_UP_LIMIT_S = 1.0
 """How long a process may live after it closed its control socket."""
@@ -74,45 +66,6 @@ class Workshop:
     state_dir: StateDir
     work_dir: str
     clock: Clock
-
-
-@dataclass(slots=True)
-class Stop:
-    """Why and since when the attempt is being stopped."""
-
-    reason: str
-    began_ns: int
-
-
-class ProgressGate:
-    """Passes the newest progress on, not more often than every PROGRESS_S."""
-
-    def __init__(self, tell: Callable[[Progress], None]) -> None:
-        self._tell = tell
-        self._newest: Progress | None = None
-        self._timer: asyncio.TimerHandle | None = None
-
-    def put(self, progress: Progress) -> None:
-        self._newest = progress
-        if self._timer is None:
-            self.flush()
-            self._timer = asyncio.get_running_loop().call_later(PROGRESS_S, self._on_timer)
-
-    def flush(self) -> None:
-        """Tell what is newer than the last told."""
-        if self._newest is not None:
-            newest, self._newest = self._newest, None
-            self._tell(newest)
-
-    def close(self) -> None:
-        self.flush()
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _on_timer(self) -> None:
-        self._timer = None
-        if self._newest is not None:
-            self.put(self._newest)
 
 
 class RunningAttempt:
@@ -133,7 +86,6 @@ class RunningAttempt:
         self._kill_now: asyncio.Future[None] = loop.create_future()
         self._timers: list[asyncio.TimerHandle] = []
         self._kill_at: asyncio.TimerHandle | None = None
-        self._over_memory_bytes = 0
         self._result = ResultSink(workshop.state_dir.job_results(plan.job_id), plan.attempt)
         self._progress = ProgressGate(observer.on_progress)
         self._task = loop.create_task(self._run())
@@ -170,10 +122,10 @@ class RunningAttempt:
 
     # --- stopping -------------------------------------------------------------------------------
 
-    def _request_stop(self, reason: str, grace_s: float) -> None:
+    def _request_stop(self, reason: str, grace_s: float, tree_bytes: int = 0) -> None:
         loop = asyncio.get_running_loop()
         if self._stop is None:
-            self._stop = Stop(reason, self._clock.monotonic_ns())
+            self._stop = Stop(reason, self._clock.monotonic_ns(), tree_bytes)
             if grace_s > 0 and self._process is not None:
                 self._process.send_signal(signal.SIGTERM)
         if grace_s <= 0:
@@ -188,8 +140,7 @@ class RunningAttempt:
             self._kill_now.set_result(None)
 
     def _on_over_limit(self, rss_bytes: int) -> None:
-        self._over_memory_bytes = rss_bytes
-        self._request_stop("memory_limit", 0)
+        self._request_stop("memory_limit", 0, rss_bytes)
 
     # --- the attempt ----------------------------------------------------------------------------
 
@@ -245,7 +196,7 @@ class RunningAttempt:
         kill = await self._leave_nothing(process, ended)
         log = await pump.finish()
         exit_ = process.exit.result() if process.exit.done() else None
-        usage = self._usage(process, watched, ended, exit_)
+        usage = usage_of(process, watched, ended, exit_)
         ending = self._ending(process, ended, exit_)
         if exit_ is not None:
             self._shop.factory.bury(process)
@@ -358,21 +309,12 @@ class RunningAttempt:
     # --- the result -----------------------------------------------------------------------------
 
     def _ending(self, process: JobProcessHandle, ended: Ended | None, exit_: Exit | None) -> Ending:
+        stopped = None if self._stop is None else self._stop.ending(self.plan.limits)
         if ended is None:
-            return self._stopped() or self._died(process, exit_)
-        match ended.verdict:
-            case GaveResult(size_bytes):
-                return self._succeeded(size_bytes)
-            case GaveRetry(after_s, reason):
-                return RetryAsked(after_s, reason)
-            case GaveError(error, _, out_of_memory) if out_of_memory:
-                return OutOfMemory("the operation raised MemoryError", error)
-            case GaveError(error, retry, _):
-                return Raised(error, retry)
-            case GaveUp():
-                return self._stopped() or Died(
-                    signal.SIGTERM, None, "stopped by a SIGTERM that Headway did not send"
-                )
+            return stopped or death(process.cgroup, exit_, self._shop.sampler)
+        if isinstance(ended.verdict, GaveResult):
+            return self._succeeded(ended.verdict.size_bytes)
+        return told(ended.verdict, stopped)
 
     def _succeeded(self, size_bytes: int | None) -> Ending:
         try:
@@ -380,49 +322,6 @@ class RunningAttempt:
         except OSError as error:
             text = f"the result could not be stored: {error.strerror}"
             return Raised(ErrorInfo(type="ResultNotStored", message=text), retry=False)
-
-    def _stopped(self) -> Ending | None:
-        """The ending that belongs to the reason for which the attempt was stopped."""
-        if self._stop is None:
-            return None
-        if self._stop.reason == "timed_out":
-            return TimedOut(self.plan.limits.timeout_s or 0.0)
-        if self._stop.reason == "memory_limit":
-            return OutOfMemory(
-                f"its processes used {self._over_memory_bytes} bytes, over the limit of "
-                f"{self.plan.limits.memory_bytes}"
-            )
-        return Cancelled()
-
-    def _died(self, process: JobProcessHandle, exit_: Exit | None) -> Ending:
-        killed_by = exit_.signal if exit_ else None
-        group = process.cgroup
-        if group is not None and group.out_of_memory_kills():
-            return OutOfMemory("the kernel killed it at the memory limit of its control group")
-        if killed_by == signal.SIGKILL and (oom := self._shop.sampler.recent_oom_kills()):
-            return OutOfMemory(
-                f"it got SIGKILL while the kernel's out-of-memory killer killed {oom} process(es)"
-            )
-        code = exit_.exit_code if exit_ else None
-        return Died(killed_by, code, _describe_death(killed_by, code))
-
-    def _usage(
-        self,
-        process: JobProcessHandle,
-        watched: Watched,
-        ended: Ended | None,
-        exit_: Exit | None,
-    ) -> Usage:
-        peaks = [watched.peak_rss_bytes]
-        cpu_s = ended.cpu_s if ended else exit_.cpu_s if exit_ else 0.0
-        if ended is not None:
-            peaks.append(ended.peak_rss_bytes)
-        elif exit_ is not None:
-            peaks.append(exit_.peak_rss_bytes)
-        if process.cgroup is not None and process.attempts == 1:
-            # Counts also descendants that nobody waited for.
-            cpu_s = max(cpu_s, process.cgroup.cpu_s() or 0.0)
-        return Usage(max(peaks), ended.rss_growth_bytes if ended else 0, cpu_s)
 
     def _timeline(self, ended: Ended | None) -> Timeline:
         return Timeline(
@@ -461,13 +360,3 @@ async def _first_of(*events: asyncio.Future[Any]) -> None:
     finally:
         for event in events:
             event.remove_done_callback(tell)
-
-
-def _describe_death(killed_by: int | None, code: int | None) -> str:
-    if killed_by is not None:
-        return f"the job's process was killed by {signal.Signals(killed_by).name}"
-    if code == EXIT_INTERNAL_ERROR:
-        return "Headway's own code in the job's process failed; the log has the traceback"
-    if code is not None:
-        return f"the job's process ended itself with exit code {code}"
-    return "the job's process died together with the forkserver; nobody saw how"
