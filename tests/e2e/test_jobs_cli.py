@@ -82,6 +82,19 @@ def test_input_from_a_file_with_fields_over_it(server: Any, tmp_path: Path) -> N
         (("submit", "echo", f"text:={'[' * 300}{']' * 300}"), ExitCode.USAGE, "200 levels"),
         (("submit", "echo", f"text:={'[' * 5000}{']' * 5000}"), ExitCode.USAGE, "200 levels"),
         (("submit", "talk", "--env", "LD_PRELOAD=x"), ExitCode.USAGE, "LD_PRELOAD"),
+        (("submit", "echo", "txet=2"), ExitCode.USAGE, "input.txet: there is no such field"),
+        (("submit", "talk", "--delay-s", "1e300"), ExitCode.USAGE, "beyond the calendar"),
+        (("submit", "talk", "--idempotency-key", "ä"), ExitCode.USAGE, "printable ASCII"),
+        (("submit", "talk", "--priority", "9999"), ExitCode.USAGE, "priority: Input should"),
+        (("jobs", "list", "--label", "team"), ExitCode.USAGE, "not NAME=TEXT"),
+        (("jobs", "cancel", ""), ExitCode.USAGE, "the id of the job is empty"),
+        (("admin", "users", "add", "Ann"), ExitCode.USAGE, "small letters, digits"),
+        (("admin", "workspaces", "add", "a b"), ExitCode.USAGE, "small letters, digits"),
+        (("admin", "tokens", "issue", ""), ExitCode.USAGE, "label: a name"),
+        (("admin", "tokens", "issue-service", "lab", "A"), ExitCode.USAGE, "label: a name"),
+        (("admin", "tokens", "issue", "a", "--days", "99999"), ExitCode.USAGE, "not in the range"),
+        (("admin", "limits", "set", "default", "--weight", "5000"), ExitCode.USAGE, "weight: "),
+        (("admin", "limits", "lock", ""), ExitCode.USAGE, "name: String should"),
         (("jobs", "show", "zzz"), ExitCode.NOT_FOUND, "there is no job"),
         (("jobs", "show", "zzz", "--server", "http://127.0.0.1:9"), ExitCode.SERVER_UNREACHABLE,
          "does not answer"),
@@ -95,6 +108,13 @@ def test_exit_codes_tell_what_went_wrong(
     assert done.returncode == code, done.stderr
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_cancel_that_came_too_late_says_so(server: Any) -> None:
+    job_id = submit(server, "echo")
+    server.headway("jobs", "wait", job_id)
+    done = server.headway("jobs", "cancel", job_id)
+    assert done.stdout == f"Job {job_id} had ended before: succeeded.\n"
 
 
 def test_cancelled_and_timed_out_waiting_have_their_own_exit_codes(server: Any) -> None:

@@ -47,10 +47,8 @@ def done(answer: T | Unknown | Taken | WasRemoved | LastAdministrator) -> T:
     if isinstance(answer, Unknown):
         raise Refusal(404, f"there is no {answer.what} {answer.name}")
     if isinstance(answer, Taken):
-        raise Refusal(
-            409,
-            f"the {answer.what} {answer.name} exists, or did: a name is not given out twice",
-        )
+        ever = "" if answer.what == "user" else ", or was: a name is not given out twice"
+        raise Refusal(409, f"there is a {answer.what} {answer.name} already{ever}")
     if isinstance(answer, WasRemoved):
         raise Refusal(
             409,

@@ -130,7 +130,7 @@ class TokenAuthenticator:
         shown = self._shown(headers, scope)
         if shown is None:
             raise Refusal(
-                401, "this server asks for an access token: headway login", headers=_CHALLENGE
+                401, "this server asks for an access token: `headway login URL`", headers=_CHALLENGE
             )
         address = address_of(scope)
         grant = await self._grant(shown, address)

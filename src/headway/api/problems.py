@@ -87,7 +87,7 @@ def field_problems(errors: Sequence[Mapping[str, Any]]) -> list[FieldProblem]:
     What the client sent is not echoed: it may be a secret, or nothing that JSON can carry.
     """
     return [
-        FieldProblem(path=_path(error["loc"]), message=_sendable(str(error["msg"])))
+        FieldProblem(path=_path(error["loc"]), message=_sendable(_words(error)))
         for error in list(errors)[:MAX_FIELD_PROBLEMS]
     ]
 
@@ -174,6 +174,11 @@ async def _on_http(request: Request, error: Exception) -> Response:
 async def _on_store_unavailable(request: Request, error: Exception) -> Response:
     headers = {"retry-after": _STORE_RETRY_AFTER_S}
     return problem_response(503, str(error), request=request, headers=headers)
+
+
+def _words(error: Mapping[str, Any]) -> str:
+    # pydantic's own, "Extra inputs are not permitted", tell nobody that a name is misspelt.
+    return "there is no such field" if error["type"] == "extra_forbidden" else str(error["msg"])
 
 
 def _path(location: Sequence[str | int]) -> str:

@@ -77,8 +77,8 @@ class Submissions:
         """
         operation = self._registry.get(name)
         if operation is None:
-            detail = f"there is no operation {name!r}; GET /v1/operations lists them"
-            raise Refusal(404, detail)
+            lists = "`headway operations` or GET /v1/operations lists them"
+            raise Refusal(404, f"there is no operation {name!r}; {lists}")
         return operation
 
     def asked_in_batch(self, job: JobRequest, index: int) -> Asked:

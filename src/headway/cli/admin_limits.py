@@ -83,9 +83,11 @@ def set_command(
     They take the place of those it had. An option that is left out sets no limit of that kind;
     without any, the limits are removed and the more general ones hold.
     """
+    from headway.client.asking import checked
     from headway.client.limit_models import LimitRequest
 
-    request = LimitRequest(max_running=max_running, max_queued=max_queued, weight=weight)
+    wishes = {"max_running": max_running, "max_queued": max_queued, "weight": weight}
+    request = checked(LimitRequest, **wishes)
     with connect(server) as client:
         limit = client.limits.set(workspace, user, request)
     print_answer(limit, output, _sentence(workspace, user, limit))
@@ -146,11 +148,12 @@ def lock_command(
     `target http://HOST:PORT`, or `target GROUP` where the target is registered, with its lock
     group.
     """
+    from headway.client.asking import checked
     from headway.client.limit_models import LockRequest
 
     with connect(server) as client:
         lock = client.limits.set_lock(
-            LockRequest(name=name, max_running=places, members=list(members))
+            checked(LockRequest, name=name, max_running=places, members=list(members))
         )
     print_answer(lock, output, f"{printable(lock.name)}: {lock.max_running} at a time")
 

@@ -12,7 +12,6 @@ from headway.cli.output import (
     server_options,
     speaks_to_server,
 )
-from headway.core.errors import ConfigError
 
 
 @click.group("targets")
@@ -58,8 +57,7 @@ def set_command(
     output: str,
 ) -> None:
     """Register the target NAME at URL, or change it."""
-    from pydantic import ValidationError
-
+    from headway.client.asking import checked
     from headway.client.provision_models import TargetRequest
 
     fields = {
@@ -72,12 +70,7 @@ def set_command(
         "secret": secret,
         "reach": reach,
     }
-    try:
-        request = TargetRequest.model_validate(fields)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(f"{where}: {first['msg']}") from None
+    request = checked(TargetRequest, **fields)
     with connect(server) as client:
         target = client.provisions.set_target(name, request)
     where = f"{printable(target.url)} ({target.reach})"

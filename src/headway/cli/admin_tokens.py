@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 _DAY_S = 86_400.0
 _life = click.option(
-    "--days", type=click.FloatRange(min=0, min_open=True), help="Good for so long.  [default: ever]"
+    "--days",
+    type=click.FloatRange(0, 3650, min_open=True),
+    help="Good for so long.  [default: ever]",
 )
 
 
@@ -87,10 +89,11 @@ def issue_token(
     """Make a token that speaks for a user, called LABEL."""
     from headway.client import admin
     from headway.client.account_models import NewToken
+    from headway.client.asking import checked
 
     with connect(server) as client:
-        new = NewToken(
-            label=label, user=user, workspace=only, role=role, metrics=metrics,
+        new = checked(
+            NewToken, label=label, user=user, workspace=only, role=role, metrics=metrics,
             expires_in_s=_seconds(days),
         )  # fmt: skip
         _print(client.perform(admin.issue_token(new)), output)
@@ -115,9 +118,10 @@ def issue_service_token(
     """
     from headway.client import admin
     from headway.client.account_models import NewServiceToken
+    from headway.client.asking import checked
 
     with connect(server) as client:
-        new = NewServiceToken(label=label, role=role, expires_in_s=_seconds(days))
+        new = checked(NewServiceToken, label=label, role=role, expires_in_s=_seconds(days))
         _print(client.perform(admin.issue_service_token(workspace, new)), output)
 
 

@@ -23,6 +23,7 @@ from headway.cli.output import (
     speaks_to_server,
     status_of,
 )
+from headway.cli.submit import pair
 from headway.cli.watching import JobWatch
 from headway.core.states import JobState
 
@@ -69,7 +70,7 @@ def list_command(
         page = client.list(
             state=[JobState(name.upper()) for name in state],
             operation=operation,
-            labels=dict(text.partition("=")[::2] for text in label),
+            labels=dict(pair("--label", text) for text in label),
             mine=mine,
             limit=limit,
             cursor=cursor,
@@ -149,8 +150,14 @@ def cancel_command(job_id: str, server: str | None, output: str) -> None:
     """End the job, with all its processes. One that has ended stays as it is."""
     with connect(server) as client:
         job = client.cancel(job_id)
-    is_now = f"is {status_of(job)}" if job.is_ended else "was asked to stop"
-    print_answer(job, output, f"Job {job.id} {is_now}.")
+    print_answer(job, output, f"Job {job.id} {_after_cancel(job)}.")
+
+
+def _after_cancel(job: Job) -> str:
+    if not job.is_ended:
+        return "was asked to stop"
+    ended = "is" if job.state is JobState.CANCELLED else "had ended before:"
+    return f"{ended} {status_of(job)}"
 
 
 @jobs_group.command("retry")

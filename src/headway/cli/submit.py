@@ -45,28 +45,22 @@ class _Wishes:
     ignore_result: bool
 
     def options(self, now: datetime) -> SubmitOptions:
-        from pydantic import ValidationError
-
         from headway.client import SubmitOptions
+        from headway.client.asking import checked
 
-        delay = None if self.delay_s is None else now + timedelta(seconds=self.delay_s)
-        try:
-            return SubmitOptions(
-                priority=self.priority,
-                not_before=delay,
-                timeout_s=self.timeout_s,
-                max_attempts=self.max_attempts,
-                concurrency_key=self.concurrency_key,
-                labels=dict(_pair("--label", text) for text in self.label),
-                env=dict(_pair("--env", text) for text in self.env),
-                secrets=dict(_secret(text) for text in self.secret),
-                config=parse_input(self.config, None),
-                ignore_result=self.ignore_result,
-            )
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise ConfigError(f"{where}: {first['msg']}") from None
+        return checked(
+            SubmitOptions,
+            priority=self.priority,
+            not_before=None if self.delay_s is None else _later(now, self.delay_s),
+            timeout_s=self.timeout_s,
+            max_attempts=self.max_attempts,
+            concurrency_key=self.concurrency_key,
+            labels=dict(pair("--label", text) for text in self.label),
+            env=dict(pair("--env", text) for text in self.env),
+            secrets=dict(_secret(text) for text in self.secret),
+            config=parse_input(self.config, None),
+            ignore_result=self.ignore_result,
+        )
 
 
 @click.command("submit")
@@ -177,13 +171,25 @@ def _json(text: str, where: str) -> Any:
         raise ConfigError(f"{where}: nested too deeply; {MAX_LEVELS} levels can be read") from None
 
 
+def _later(now: datetime, delay_s: float) -> datetime:
+    try:
+        return now + timedelta(seconds=delay_s)
+    except (OverflowError, ValueError):
+        raise ConfigError("--delay-s: that is beyond the calendar; write less") from None
+
+
 def _secret(text: str) -> tuple[str, str]:
     """`ENV=NAME`; a variable alone is called like its secret."""
     variable, _, name = text.partition("=")
     return variable, name or variable
 
 
-def _pair(option: str, text: str) -> tuple[str, str]:
+def pair(option: str, text: str) -> tuple[str, str]:
+    """The two sides of NAME=TEXT.
+
+    Raises:
+        ConfigError: it is not written so.
+    """
     name, separator, value = text.partition("=")
     if not separator or not name:
         raise ConfigError(f"{option} {text!r} is not NAME=TEXT")

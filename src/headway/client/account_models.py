@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic_core import PydanticCustomError
 
 MAX_LIFE_S = 10 * 365 * 86400.0
 
 # As headway.access.accounts.NAME_PATTERN has it; a test compares them.
+_NAME = r"^[a-z0-9][a-z0-9._@-]{0,63}$"
+
+
+def _said_in_words(name: Any) -> Any:
+    """A wrong name is told in words; the pattern stands in the schema."""
+    if isinstance(name, str) and re.match(_NAME, name) is None:
+        raise PydanticCustomError(
+            "name",
+            "a name is at most 64 small letters, digits and . _ @ -, and begins with a letter or"
+            " a digit",
+        )
+    return name
+
+
 AccountName = Annotated[
-    str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._@-]{0,63}$", min_length=1, max_length=64)
+    str,
+    StringConstraints(pattern=_NAME, min_length=1, max_length=64),
+    BeforeValidator(_said_in_words),
 ]
 MemberRole = Literal["viewer", "user", "admin"]
 

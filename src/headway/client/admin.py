@@ -21,7 +21,7 @@ from headway.client.account_models import (
     Workspace,
     WorkspaceList,
 )
-from headway.client.asking import Ask, delete, get, path_of, post, put
+from headway.client.asking import Ask, checked, delete, get, path_of, post, put
 
 _USER = "/v1/users/{user}"
 _WORKSPACE = "/v1/workspaces/{workspace}"
@@ -39,7 +39,7 @@ def users() -> Ask[UserList]:
 
 def add_user(name: str, *, administrator: bool = False, returning: bool = False) -> Ask[User]:
     """A new account, or that of a removed user again; in no workspace and without a token."""
-    body = NewUser(name=name, administrator=administrator, returning=returning)
+    body = checked(NewUser, name=name, administrator=administrator, returning=returning)
     return post("/v1/users", body, User)
 
 
@@ -61,7 +61,7 @@ def workspaces() -> Ask[WorkspaceList]:
 
 def add_workspace(name: str) -> Ask[Workspace]:
     """A new workspace, without members."""
-    return post("/v1/workspaces", NewWorkspace(name=name), Workspace)
+    return post("/v1/workspaces", checked(NewWorkspace, name=name), Workspace)
 
 
 def remove_workspace(name: str) -> Ask[None]:

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from headway.client.retrying import Retrier
 from headway.client.steps import Call, Flow, Query
+from headway.core.errors import ConfigError
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
@@ -62,6 +63,20 @@ def delete(path: str) -> Ask[None]:
 def path_of(template: str, **names: str) -> str:
     """A path with names in it, whatever characters they have."""
     return template.format(**{key: quote(name, safe="") for key, name in names.items()})
+
+
+def checked(model: type[M], **fields: Any) -> M:
+    """What is to be sent.
+
+    Raises:
+        ConfigError: a field cannot be so; the server would refuse it.
+    """
+    try:
+        return model(**fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ConfigError(f"{where}: {first['msg']}") from None
 
 
 def _sending(method: str, path: str, body: BaseModel, model: type[M], repeatable: bool) -> Ask[M]:

@@ -230,6 +230,8 @@ def _query(*parameters: tuple[str, str | int | None]) -> Query:
 
 
 def _job_path(job_id: str) -> str:
+    if not job_id:
+        raise ConfigError("the id of the job is empty")
     return f"/v1/jobs/{_segment(job_id)}"
 
 
@@ -240,6 +242,8 @@ def _segment(text: str) -> str:
 def _post(path: str, body: Any, idempotency_key: str | None = None) -> Call:
     headers = {"content-type": "application/json"} if body is not None else {}
     if idempotency_key is not None:
+        if not (idempotency_key.isascii() and idempotency_key.isprintable()):
+            raise ConfigError("an idempotency key has printable ASCII characters only")
         headers["idempotency-key"] = idempotency_key
     content = None if body is None else _encoded(body)
     return Call("POST", path, headers=headers, body=content)

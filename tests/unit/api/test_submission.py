@@ -165,7 +165,9 @@ async def test_a_streamed_body_over_the_limit_is_answered_413(api: Any) -> None:
 
 async def test_an_unknown_operation_is_named(api: Any) -> None:
     refusal = await problem(api, "/v1/operations/trian", 404, json={})
-    assert refusal["detail"] == "there is no operation 'trian'; GET /v1/operations lists them"
+    assert refusal["detail"] == (
+        "there is no operation 'trian'; `headway operations` or GET /v1/operations lists them"
+    )
 
 
 async def test_the_same_key_and_body_give_the_same_job(api: Any) -> None:
