@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from headway.cli.exit_codes import ExitCode
 
 BENCH = [sys.executable, "-m", "headway.cli.main", "bench"]
@@ -28,22 +30,33 @@ def bench(url: str, run_dir: Path, *arguments: str) -> tuple[int, dict[str, Any]
     return done.returncode, json.loads((run_dir / "report.json").read_text(encoding="utf-8"))
 
 
-def test_a_search_finds_a_rate_below_the_capacity_and_none_above(sim: Any, tmp_path: Path) -> None:
-    server = sim(**SERVER)
+def search(url: str, run_dir: Path) -> tuple[int, dict[str, Any], dict[str, Any]]:
     code, report = bench(
-        server.url, tmp_path / "run",
+        url, run_dir,
         "--slo", "ttft p90 < 400ms", "--search-from", "10", "--search-to", "60",
         "--search-precision", "0.8", "--search-confidence", "0.75", "--max-seconds", "2s",
         "--grace", "1s",
     )  # fmt: skip
-    note = next(note for note in report["notes"] if note["topic"] == "search")
+    return code, report, next(note for note in report["notes"] if note["topic"] == "search")
+
+
+@pytest.mark.serial
+def test_a_search_finds_a_rate_below_the_capacity_and_none_above(sim: Any, tmp_path: Path) -> None:
+    """Where something else keeps the client from measuring it has to say that; not three times."""
+    server = sim(**SERVER)
+    for attempt in range(3):
+        run_dir = tmp_path / f"run{attempt}"
+        code, report, note = search(server.url, run_dir)
+        if "the client itself was the limit" not in note["text"]:
+            break
+        assert code == ExitCode.INVALID_MEASUREMENT
     answer = note["data"]["answer"]
     assert code == ExitCode.OK, note["text"]
     assert answer["settled"]
     assert 10 <= answer["rate_per_s"] < CAPACITY_PER_S
     assert CAPACITY_PER_S * 0.6 < answer["next_per_s"] <= 60
     assert all(stage["goodput"] is not None for stage in report["stages"])
-    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    page = (run_dir / "report.html").read_text(encoding="utf-8")
     assert f"Search: {answer['rate_per_s']:g} requests/s" in page
     assert "Goodput" in page
 
