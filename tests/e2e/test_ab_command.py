@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import signal
 import subprocess
 import sys
@@ -66,6 +67,16 @@ def test_ctrl_c_keeps_the_rounds_that_were_whole(sim: Any, tmp_path: Path) -> No
         assert process.wait(30) == ExitCode.INTERRUPTED, rest
     assert "Interrupted after 1 whole rounds" in rest
     assert (tmp_path / "ab" / "round-01-b" / "report.json").exists()
+
+
+def test_a_full_disk_is_not_blamed_on_the_target(sim: Any, tmp_path: Path) -> None:
+    a, b = sim(ttft=0.001), sim(ttft=0.001)
+    done = subprocess.run(
+        [*AB, a.url, b.url, *SHORT], cwd=tmp_path, capture_output=True, text=True, timeout=60,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (6_000, 6_000)),
+    )  # fmt: skip
+    assert "Error: round 1, A: the run could not go on: cannot write" in done.stderr
+    assert done.returncode == ExitCode.ERROR
 
 
 def test_what_cannot_be_compared_is_said_before_anything_is_sent(tmp_path: Path) -> None:

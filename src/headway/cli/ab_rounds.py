@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from headway.cli.interrupts import interrupts
-from headway.core.errors import TargetError
+from headway.core.errors import HeadwayError, TargetError
 
 if TYPE_CHECKING:
     from headway.load import Run, RunSpec
@@ -63,6 +63,7 @@ class Rounds:
         Raises:
             ConfigError: as `load.run`.
             TargetError: a target cannot be measured, or not one of its requests completed.
+            HeadwayError: a run could not go on; the disk is full, for example.
         """
         done: dict[tuple[int, Label], Path] = {}
         with interrupts(self._stop, self._abort):
@@ -85,9 +86,11 @@ class Rounds:
         result = await self._run.execute()
         if result.outcome in ("interrupted", "aborted"):
             return False
-        if result.outcome == "failed" or all(stage.completed == 0 for stage in result.stages):
-            reason = result.detail or "not one request completed"
-            raise TargetError(f"round {one.number}, {one.label.upper()}: {reason}; see {one.path}")
+        where = f"round {one.number}, {one.label.upper()}"
+        if result.outcome == "failed":
+            raise HeadwayError(f"{where}: the run could not go on: {result.detail}")
+        if all(stage.completed == 0 for stage in result.stages):
+            raise TargetError(f"{where}: not one request completed; see {one.path}")
         directory = RunDirectory(one.path)
         report = build(directory)
         write_reports(directory, report)
