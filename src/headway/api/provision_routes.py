@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Request, Response
@@ -11,7 +12,8 @@ from headway.access.accounts import Act, AuditEvent
 from headway.access.identity import Identity
 from headway.api.identity import Caller
 from headway.api.premises import Premises
-from headway.api.problems import Refusal, problem_answers
+from headway.api.problems import MAX_FIELD_PROBLEMS, Refusal, problem_answers
+from headway.client.models import FieldProblem
 from headway.client.provision_models import (
     Overlay,
     OverlayRequest,
@@ -128,6 +130,7 @@ class ProvisionRoutes:
         self, request: Request, caller: Caller, name: Name, body: TargetRequest
     ) -> Target:
         """Register a target, or change it."""
+        await self._check_workspaces(body.workspaces)
         row = await self._premises.targets.put(name, body, caller.user)
         await self._note(request, caller, "target.set", name, None)
         return target_view(row)
@@ -151,6 +154,20 @@ class ProvisionRoutes:
         row = await self._premises.overlays.put(workspace, body.env, body.config, caller.user)
         await self._note(request, caller, "overlay.set", workspace, workspace)
         return _overlay(row)
+
+    async def _check_workspaces(self, names: Sequence[str]) -> None:
+        """Refuse a misspelt workspace, whose members would look for the target in vain."""
+        if self._accounts is None:
+            return
+        known = {each.name for each in await self._accounts.workspaces()}
+        problems = [
+            FieldProblem(path=f"workspaces.{index}", message=f"there is no workspace {name!r}")
+            for index, name in enumerate(names)
+            if name not in known
+        ]
+        if problems:
+            text = "the target cannot be registered; see the fields"
+            raise Refusal(422, text, errors=problems[:MAX_FIELD_PROBLEMS])
 
     async def _note(
         self, request: Request, caller: Identity, action: str, subject: str, workspace: str | None
