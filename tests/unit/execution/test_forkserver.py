@@ -15,9 +15,11 @@ import pytest
 from headway.core.clock import SystemClock
 from headway.core.errors import ConfigError
 from headway.core.states import Outcome
+from headway.execution import process as process_module
 from headway.execution.attempt import Cancelled, Died, KillMeans, NotStarted
 from headway.execution.forkserver import Forkserver, ForkserverLost, ForkserverSetup
 from headway.execution.process_factory import ProcessFactory
+from headway.execution.running import HANG_UP_LIMIT_S
 from headway.execution.settings import SupervisorSettings
 
 
@@ -65,7 +67,7 @@ async def test_a_death_that_the_forkserver_is_slow_to_tell_of_is_told_exactly(
     make_bench, monkeypatch: pytest.MonkeyPatch, tools
 ) -> None:
     """On a busy machine it was reported as a kill by Headway, or as a death that nobody saw."""
-    monkeypatch.setattr("headway.execution.running.HANG_UP_LIMIT_S", 0.0)
+    monkeypatch.setattr(process_module, "STATUS_LIMIT_S", 60.0)
     async with make_bench(spare_processes=0) as bench:
         running, recorder = await bench.start("sleep")
         await recorder.started.wait()
@@ -73,7 +75,7 @@ async def test_a_death_that_the_forkserver_is_slow_to_tell_of_is_told_exactly(
         os.kill(bench.supervisor.forkserver_pid, signal.SIGSTOP)
         os.kill(running.pid, signal.SIGKILL)
         await tools.eventually(lambda: process.is_dead() and process.ended.cancelled())
-        await asyncio.sleep(0.05)  # the attempt has had its turns
+        await asyncio.sleep(HANG_UP_LIMIT_S + 0.2)  # the attempt has had its turn behind it
         os.kill(bench.supervisor.forkserver_pid, signal.SIGCONT)
         result = await running.wait()
         assert isinstance(result.ending, Died)
