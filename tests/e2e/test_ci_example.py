@@ -41,7 +41,7 @@ def run(script: str, cwd: Path) -> int:
             start_new_session=True,
         )  # fmt: skip
     try:
-        return process.wait(100)
+        return process.wait(160)
     finally:
         os.killpg(process.pid, signal.SIGKILL)  # the servers, which a runner would end as well
         process.wait()
@@ -54,6 +54,7 @@ def free_ports() -> tuple[str, str]:
         return str(one.getsockname()[1]), str(other.getsockname()[1])
 
 
+@pytest.mark.serial
 @pytest.mark.parametrize(
     ("new_itl", "codes"),
     [

@@ -30,7 +30,7 @@ def test_the_page_s_commands_run_as_written(sim: Any, tmp_path: Path, page: str)
         env={**os.environ, "PATH": path},
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=160,
     )
     assert done.returncode == 0, done.stderr
     example = re.search(r"^```python\n(.*?)^```", text, re.S | re.M)
