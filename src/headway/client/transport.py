@@ -92,7 +92,10 @@ def reply_from(response: httpx.Response) -> Reply:
 
 def lost_from(error: httpx.TransportError) -> Lost:
     """A connection that did not come about, or broke."""
+    url = error.request.url
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    # Which server it was, since that may have come from a variable or a file.
+    text += f", at {url.scheme}://{url.netloc.decode()}"
     if "CERTIFICATE_VERIFY_FAILED" in text:
         text += (
             "; the server's certificate is not trusted: if an authority of your own has signed"
