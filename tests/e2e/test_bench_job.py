@@ -173,7 +173,7 @@ def _is_load_worker(process: psutil.Process) -> bool:
 def test_ctrl_c_leaves_the_run_and_attach_comes_back(server: Any, sim: Any, tmp_path: Path) -> None:
     """J21, trap 25."""
     target = sim(ttft=0.005, itl=0.001)
-    ran = bench(server, target.url, tmp_path / "a", "--rate", "40", "--max-seconds", "8s")
+    ran = bench(server, target.url, tmp_path / "a", "--rate", "40", "--max-seconds", "15s")
     with server.client() as client:
         [job] = until(lambda: jobs_of(client, target.url), "the job")
         until(in_stage(client, job.id, 0), "the run")
