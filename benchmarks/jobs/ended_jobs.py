@@ -18,8 +18,10 @@ from headway.core.failure import ErrorInfo
 from headway.core.retry import RetryPolicy
 from headway.core.statedir import StateDir
 from headway.core.states import Outcome
+from headway.store.attempts import Finish, RetryLater
+from headway.store.jobs import StoredResult, Usage
 from headway.store.sqlite.store import SqliteStore
-from headway.store.values import Finish, NewJob, RetryLater, StoredResult, Usage
+from headway.store.submissions import NewJob
 
 TEMPLATES = 20
 

@@ -29,14 +29,10 @@ from headway.core.statedir import StateDir
 from headway.core.states import JobState, Outcome
 from headway.dispatch.retention import Retention
 from headway.dispatch.worker_main import SWITCH_INTERVAL_S
+from headway.store.attempts import Finish
+from headway.store.jobs import JobQuery, RetentionRule, StoredResult
 from headway.store.sqlite.store import SqliteStore
-from headway.store.values import (
-    Finish,
-    JobQuery,
-    NewJob,
-    RetentionRule,
-    StoredResult,
-)
+from headway.store.submissions import NewJob
 
 FLAT = 1.5
 SIZES = (10, 10_000)

@@ -19,8 +19,10 @@ from pathlib import Path
 from headway.core.clock import SystemClock
 from headway.core.statedir import StateDir
 from headway.core.states import Outcome
+from headway.store.attempts import Finish
+from headway.store.jobs import StoredResult
 from headway.store.sqlite.store import SqliteStore
-from headway.store.values import Finish, NewJob, StoredResult
+from headway.store.submissions import NewJob
 
 JOB = NewJob(operation="op0", lane="short", input_json='{"x": 1}')
 DONE = Finish(outcome=Outcome.SUCCEEDED, result=StoredResult(json="null"))

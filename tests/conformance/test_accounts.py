@@ -29,9 +29,11 @@ from headway.core.clock import ManualClock
 from headway.core.statedir import StateDir
 from headway.core.states import JobState, Outcome, WaitReason
 from headway.store.accounts import AccountStore
+from headway.store.attempts import ClaimedJob, Finish
+from headway.store.jobs import JobRow
 from headway.store.sqlite.store import SqliteStore
 from headway.store.store import Store
-from headway.store.values import ClaimedJob, Finish, JobRow, NewJob
+from headway.store.submissions import NewJob
 
 NOW = datetime(2026, 12, 1, 12, 0, tzinfo=UTC)
 PERSONAL = [TokenKind.PERSONAL]

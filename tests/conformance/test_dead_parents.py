@@ -15,9 +15,10 @@ from headway.access.tokens import mint
 from headway.core.clock import ManualClock
 from headway.core.statedir import StateDir
 from headway.core.states import JobState
+from headway.store.jobs import JobRow
 from headway.store.sqlite.store import SqliteStore
 from headway.store.store import Store
-from headway.store.values import JobRow, NewJob
+from headway.store.submissions import NewJob
 
 ACT = Act(user="root", via="token")
 

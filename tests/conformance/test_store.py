@@ -15,30 +15,23 @@ from headway.core.failure import ErrorInfo
 from headway.core.retry import RetryPolicy
 from headway.core.statedir import StateDir
 from headway.core.states import JobState, Outcome, WaitReason
-from headway.store.sqlite.schema import ensure_schema
-from headway.store.sqlite.store import SqliteStore
-from headway.store.store import Store
-from headway.store.values import (
+from headway.store.attempts import Claim, ClaimedJob, Finish, Release, RetryLater
+from headway.store.jobs import (
     Ambiguous,
     CancelResult,
-    Claim,
-    ClaimedJob,
-    Finish,
-    Idempotency,
-    IdempotencyConflict,
     JobQuery,
     JobRow,
-    NewJob,
     NotFound,
     Precondition,
     Progress,
-    Release,
     RetentionRule,
-    RetryLater,
     StoredResult,
     Usage,
-    submission_again,
 )
+from headway.store.sqlite.schema import ensure_schema
+from headway.store.sqlite.store import SqliteStore
+from headway.store.store import Store
+from headway.store.submissions import Idempotency, IdempotencyConflict, NewJob, submission_again
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 LEASE_S = 10.0

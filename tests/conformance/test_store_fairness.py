@@ -19,20 +19,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from headway.core.clock import ManualClock
 from headway.core.states import JobState, Outcome
+from headway.store.attempts import ClaimedJob, Finish, RetryLater
+from headway.store.jobs import JobQuery, JobRow, Precondition, StoredResult
 from headway.store.limits import EVERY, Limit, Lock, QueueFull, Use
 from headway.store.sqlite.store import SqliteStore
-from headway.store.values import (
-    ClaimedJob,
-    Finish,
-    HoldRule,
-    Idempotency,
-    JobQuery,
-    JobRow,
-    Precondition,
-    RetryLater,
-    StoredResult,
-    Why,
-)
+from headway.store.submissions import Idempotency
+from headway.store.waits import HoldRule, Why
 
 T = TypeVar("T")
 

@@ -18,18 +18,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from headway.core.clock import ManualClock
 from headway.core.states import JobState, Outcome
+from headway.store.attempts import ClaimedJob, Finish, Release, RetryLater
+from headway.store.jobs import JobQuery, JobRow
 from headway.store.limits import WHOLE, Limit, QueueFull
 from headway.store.sqlite.store import SqliteStore
-from headway.store.values import (
-    ClaimedJob,
-    Finish,
-    Idempotency,
-    JobQuery,
-    JobRow,
-    NewJob,
-    Release,
-    RetryLater,
-)
+from headway.store.submissions import Idempotency, NewJob
 
 DONE = Finish(outcome=Outcome.SUCCEEDED)
 RELEASED = Release(reason="the worker stops")

@@ -28,19 +28,10 @@ from headway.core.clock import ManualClock
 from headway.core.retry import RetryPolicy
 from headway.core.statedir import StateDir
 from headway.core.states import JobState, Outcome, WaitReason, is_legal
+from headway.store.attempts import AttemptEnd, Claim, Finish, Release, RetryLater
+from headway.store.jobs import CancelResult, JobQuery, Progress, StoredResult
 from headway.store.sqlite.store import SqliteStore
-from headway.store.values import (
-    AttemptEnd,
-    CancelResult,
-    Claim,
-    Finish,
-    JobQuery,
-    NewJob,
-    Progress,
-    Release,
-    RetryLater,
-    StoredResult,
-)
+from headway.store.submissions import NewJob
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ import yaml
 from headway.api.fair_use_settings import FairUseSettings
 from headway.api.serve_settings import ServeSettings
 from headway.cli.exit_codes import ExitCode
-from headway.store.values import HoldRule
+from headway.store.waits import HoldRule
 
 ROOT = Path(__file__).parents[2]
 JOBS = ROOT / "docs" / "jobs.md"

@@ -16,8 +16,10 @@ from headway.core.errors import ConfigError
 from headway.core.statedir import StateDir
 from headway.core.states import Outcome
 from headway.dispatch.worker_process import WorkerProcess
+from headway.store.attempts import Finish
+from headway.store.jobs import JobQuery
 from headway.store.sqlite.store import SqliteStore
-from headway.store.values import Finish, JobQuery, NewJob
+from headway.store.submissions import NewJob
 
 CONFIG = """
 retention:

@@ -19,10 +19,12 @@ from headway.core.clock import SystemClock
 from headway.core.errors import StoreUnavailable
 from headway.core.statedir import StateDir
 from headway.core.states import JobState, Outcome
+from headway.store.attempts import Finish
+from headway.store.jobs import JobRow, Progress, StoredResult
 from headway.store.sqlite import store as store_module
 from headway.store.sqlite.connections import connect_writer
 from headway.store.sqlite.store import SqliteStore
-from headway.store.values import Finish, Idempotency, JobRow, NewJob, Progress, StoredResult
+from headway.store.submissions import Idempotency, NewJob
 
 DONE = Finish(outcome=Outcome.SUCCEEDED, result=StoredResult(json="42"))
 

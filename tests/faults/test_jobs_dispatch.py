@@ -27,8 +27,9 @@ from headway.dispatch.metrics_socket import read_worker_metrics
 from headway.dispatch.unix_doorbell import UnixDoorbell
 from headway.dispatch.worker_process import WorkerProcess
 from headway.dispatch.worker_settings import WorkerSettings
+from headway.store.jobs import CancelResult, JobQuery, JobRow
 from headway.store.sqlite.store import SqliteStore
-from headway.store.values import CancelResult, JobQuery, JobRow, NewJob
+from headway.store.submissions import NewJob
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -11,10 +11,12 @@ from typing import Any
 
 from headway.core.clock import ManualClock
 from headway.core.statedir import StateDir
+from headway.store.attempts import ClaimedJob
+from headway.store.jobs import JobRow
 from headway.store.limits import QueueLimits
 from headway.store.sqlite.schema import ensure_schema
 from headway.store.sqlite.store import SqliteStore
-from headway.store.values import ClaimedJob, JobRow, NewJob
+from headway.store.submissions import NewJob
 
 NOW = datetime(2026, 12, 1, 12, 0, tzinfo=UTC)
 

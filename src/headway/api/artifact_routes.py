@@ -21,7 +21,7 @@ from headway.api.job_routes import JobReference
 from headway.api.problems import Refusal, problem_answers
 from headway.client.models import Artifact, ArtifactList
 from headway.store.events import EventKind
-from headway.store.values import Event, JobRow
+from headway.store.jobs import Event, JobRow
 
 _UNKNOWN_TYPE = "application/octet-stream"
 _TYPE = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}(;\s*charset=[\w-]{1,40})?", re.ASCII)

@@ -13,8 +13,9 @@ import statistics
 from datetime import datetime, timedelta
 
 from headway.core.states import JobState
+from headway.store.jobs import JobQuery
 from headway.store.store import Store
-from headway.store.values import HoldRule, JobQuery, RunningJob, Why
+from headway.store.waits import HoldRule, RunningJob, Why
 
 _LEAST_FRACTION = 0.02
 """Below it the fraction is mostly start-up, and dividing by it gives any number."""

@@ -10,7 +10,7 @@ from headway.access.identity import Identity
 from headway.api.fair_use_settings import DEFAULT_CEILINGS, FairUseSettings
 from headway.api.problems import Refusal
 from headway.core.clock import Clock, s_from_ns
-from headway.store.values import NewJob
+from headway.store.submissions import NewJob
 
 __all__ = ["MAX_BUCKETS", "Buckets", "FairUse", "FairUseSettings"]
 

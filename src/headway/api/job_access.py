@@ -27,18 +27,10 @@ from headway.core.statedir import StateDir
 from headway.core.states import Lane
 from headway.dispatch.doorbell import CANCEL, WORK, Doorbell, job_topic
 from headway.dispatch.inline_lane import Admission, Busy
+from headway.store.jobs import Ambiguous, CancelResult, JobRow, NotFound
 from headway.store.limits import WHOLE, QueueFull
 from headway.store.store import Store
-from headway.store.values import (
-    Ambiguous,
-    CancelResult,
-    Idempotency,
-    IdempotencyConflict,
-    JobRow,
-    NewJob,
-    NotFound,
-    submission_again,
-)
+from headway.store.submissions import Idempotency, IdempotencyConflict, NewJob, submission_again
 
 _FILE_PIECE_BYTES = 256 * 1024
 _FULL_RETRY_AFTER_S = "5"

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 from headway.core.errors import StoreUnavailable
 from headway.dispatch.doorbell import Doorbell, Gatherer, job_topic
+from headway.store.jobs import JobQuery, JobRow
 from headway.store.store import Store
-from headway.store.values import JobQuery, JobRow
 
 _LOG = logging.getLogger("headway.api.feed")
 

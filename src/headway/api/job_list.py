@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from headway.access.identity import Identity
 from headway.client.models import Job, ShortText
 from headway.core.states import JobState
-from headway.store.values import JobQuery
+from headway.store.jobs import JobQuery
 
 _FIELD = "|".join(Job.model_fields)
 

@@ -30,7 +30,7 @@ from headway.client.models import (
 )
 from headway.core.clock import Clock
 from headway.core.states import JobState
-from headway.store.values import JobRow
+from headway.store.jobs import JobRow
 
 # More than an id has, so that a mistyped one is answered "no such job" and not "wrong field".
 JobReference = Annotated[

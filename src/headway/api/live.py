@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager, suppress
 from headway.core.clock import Clock, ns_from_s, s_from_ns
 from headway.core.errors import StoreUnavailable
 from headway.dispatch.doorbell import Doorbell, job_topic, log_topic
+from headway.store.jobs import JobRow
 from headway.store.store import Store
-from headway.store.values import JobRow
 
 
 class LiveJob:

@@ -16,7 +16,7 @@ from headway.api.log_files import POSITION_PATTERN, JobLogs, LogPosition
 from headway.api.log_stream import LogStreams
 from headway.api.problems import problem_answers
 from headway.api.stream_places import StreamPlaces
-from headway.store.values import JobRow
+from headway.store.jobs import JobRow
 
 MAX_TAIL_LINES = 100_000
 POSITION_HEADER = "headway-log-position"

@@ -18,7 +18,7 @@ from headway.api.live import LiveJob, LiveJobs, wait_for_event
 from headway.api.log_files import JobLogs, LogPosition
 from headway.api.views import job_view
 from headway.core.clock import Clock, s_from_ns
-from headway.store.values import JobRow
+from headway.store.jobs import JobRow
 
 HEARTBEAT = b": alive\n\n"
 

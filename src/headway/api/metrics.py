@@ -15,9 +15,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from headway.core.errors import StoreUnavailable
 from headway.dispatch.worker_settings import OWN_WORKER
+from headway.store.counts import Counts
 from headway.store.limits import Use
 from headway.store.store import Store
-from headway.store.values import Counts
 
 # From a no-op GET (0.3 ms) to the longest wait that a client may ask for.
 _REQUEST_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 300)

@@ -29,7 +29,7 @@ from headway.client.models import (
 )
 from headway.jobs.operation import Operation
 from headway.jobs.registry import Registry
-from headway.store.values import JobRow
+from headway.store.jobs import JobRow
 
 _ENDED = "With `wait`: the job has ended, however it ended."
 

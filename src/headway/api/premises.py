@@ -15,7 +15,7 @@ from headway.core.errors import ConfigError
 from headway.jobs.operation import Operation
 from headway.jobs.secrets import merged_names
 from headway.jobs.target import Aim
-from headway.store.values import NewJob
+from headway.store.submissions import NewJob
 
 TARGET_HEALTHY = "target_healthy"
 _TARGET_KEY = "target "

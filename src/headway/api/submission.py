@@ -24,7 +24,8 @@ from headway.jobs.operation import Operation
 from headway.jobs.precondition import Condition
 from headway.jobs.registry import Registry
 from headway.jobs.target import Aim
-from headway.store.values import Idempotency, NewJob, Precondition
+from headway.store.jobs import Precondition
+from headway.store.submissions import Idempotency, NewJob
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from pydantic import BaseModel, JsonValue
 
-from headway.store.values import AttemptRow, JobRow
+from headway.store.jobs import AttemptRow, JobRow
 
 _US_PER_S = 1_000_000
 

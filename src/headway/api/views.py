@@ -7,10 +7,10 @@ from datetime import datetime
 
 from headway.client.models import Event, Job, JobError, Progress, Why
 from headway.core.failure import ErrorInfo
-from headway.store import values
+from headway.store import jobs, waits
 
 
-def job_view(row: values.JobRow) -> Job:
+def job_view(row: jobs.JobRow) -> Job:
     """A job's row as a client sees it."""
     return Job(
         id=row.id,
@@ -40,7 +40,7 @@ def job_view(row: values.JobRow) -> Job:
     )
 
 
-def progress_view(progress: values.Progress) -> Progress:
+def progress_view(progress: jobs.Progress) -> Progress:
     return Progress(
         fraction=progress.fraction, message=progress.message, numbers=dict(progress.numbers)
     )
@@ -55,7 +55,7 @@ def error_view(error: ErrorInfo) -> JobError:
     )
 
 
-def event_view(event: values.Event) -> Event:
+def event_view(event: jobs.Event) -> Event:
     return Event(
         number=event.number,
         at=event.at,
@@ -65,7 +65,7 @@ def event_view(event: values.Event) -> Event:
     )
 
 
-def why_view(job_id: str, why: values.Why, estimated_start: datetime | None = None) -> Why:
+def why_view(job_id: str, why: waits.Why, estimated_start: datetime | None = None) -> Why:
     return Why(
         job_id=job_id,
         state=why.state,

@@ -14,9 +14,9 @@ from headway.core.clock import Clock
 from headway.core.statedir import StateDir
 from headway.core.states import JobState
 from headway.store.events import EventKind
+from headway.store.jobs import Event, JobQuery, JobRow, StoredResult
 from headway.store.sqlite.store import SqliteStore
 from headway.store.store import Store
-from headway.store.values import Event, JobQuery, JobRow, StoredResult
 
 _PAGE = 1000
 _EVENTS = 1000

@@ -8,7 +8,7 @@ from typing import Any
 
 from headway.chaos.journal import Line
 from headway.chaos.workload import Assignment
-from headway.store.values import AttemptRow, Event, JobRow
+from headway.store.jobs import AttemptRow, Event, JobRow
 
 
 @dataclass(frozen=True, kw_only=True)

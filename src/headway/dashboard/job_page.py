@@ -24,7 +24,7 @@ from headway.dashboard.words import moment
 from headway.report.html.markup import Child, Markup, fragment, tag
 from headway.report.html.tables import table
 from headway.report.model import Report
-from headway.store.values import AttemptRow
+from headway.store.jobs import AttemptRow
 
 MAX_TEXT = 20_000
 """Characters of an input or a result that the page shows; the API has all of it."""

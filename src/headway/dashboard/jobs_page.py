@@ -20,8 +20,8 @@ from headway.dashboard.layout import Live, empty, heading, page, region
 from headway.dashboard.reader import Reader
 from headway.dashboard.words import moment
 from headway.report.html.markup import Child, Markup, tag
+from headway.store.jobs import JobQuery
 from headway.store.store import Store
-from headway.store.values import JobQuery
 
 PAGE_ROWS = 50
 SEARCHED_ROWS = 2_000

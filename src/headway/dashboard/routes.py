@@ -30,8 +30,8 @@ from headway.dashboard.responses import html_response, see_other
 from headway.dashboard.run_panel import read_report
 from headway.report.html.markup import tag
 from headway.report.model import Report
-from headway.store import values
-from headway.store.values import JobRow
+from headway.store import waits
+from headway.store.jobs import JobRow
 
 MAX_RESULT_CHARACTERS = 20_000
 
@@ -133,7 +133,7 @@ class DashboardRoutes:
             report=await self._report(row),
         )
 
-    async def _why(self, row: JobRow, why: values.Why) -> Why:
+    async def _why(self, row: JobRow, why: waits.Why) -> Why:
         estimate = await estimated_start(self._access.store, why, self._clock.now())
         return why_view(row.id, why, estimate)
 

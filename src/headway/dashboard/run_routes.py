@@ -23,7 +23,7 @@ from headway.dashboard.responses import html_response, see_other
 from headway.dashboard.runs import Runs, run_directory
 from headway.dashboard.targets_page import targets_of, targets_page
 from headway.load.spec import RunSpec
-from headway.store.values import JobRow
+from headway.store.jobs import JobRow
 
 MAX_FIELDS = 100
 FILE = "report.json"

@@ -14,7 +14,7 @@ from headway.api.views import job_view
 from headway.client.models import Job
 from headway.dashboard.job_parts import BENCH
 from headway.operations.result import BenchResult
-from headway.store.values import JobQuery, JobRow, Payload
+from headway.store.jobs import JobQuery, JobRow, Payload
 
 MAX_RUNS = 300
 """The newest ones; older runs are found by the list of jobs."""

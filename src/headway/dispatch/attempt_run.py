@@ -37,10 +37,11 @@ from headway.execution.attempt import (
     Usage,
 )
 from headway.jobs.artifacts import Artifact
-from headway.store import values
+from headway.store import jobs
+from headway.store.attempts import AttemptEnd, ClaimedJob, Finish
 from headway.store.events import EventKind
+from headway.store.jobs import JobRow
 from headway.store.store import Store
-from headway.store.values import AttemptEnd, ClaimedJob, Finish, JobRow
 
 _log = logging.getLogger(__name__)
 
@@ -258,8 +259,8 @@ class AttemptRun:
     def _keeps_result(self) -> bool:
         return self.claimed.payload.keep_result
 
-    def _usage(self, result: AttemptResult) -> values.Usage:
-        return values.Usage(
+    def _usage(self, result: AttemptResult) -> jobs.Usage:
+        return jobs.Usage(
             peak_rss_bytes=result.usage.peak_rss_bytes,
             cpu_s=result.usage.cpu_s,
             timeline=_utc_timeline(result.timeline, self._services.clock),
@@ -308,7 +309,7 @@ class AttemptRun:
 
     async def _store_progress(self, progress: Progress | None) -> None:
         assert progress is not None
-        stored = values.Progress(
+        stored = jobs.Progress(
             fraction=progress.fraction, message=progress.message, numbers=progress.numbers
         )
         try:
@@ -319,7 +320,7 @@ class AttemptRun:
             _log.warning("job %s: progress was not stored: %s", self._named()[0], error)
         self._services.doorbell.ring(job_topic(self.claimed.job.id))
 
-    def _keep_progress(self, progress: values.Progress) -> None:
+    def _keep_progress(self, progress: jobs.Progress) -> None:
         if self._history is None:
             claim = self.claimed.claim
             path = self._services.state_dir.attempt_progress(claim.job_id, claim.attempt)

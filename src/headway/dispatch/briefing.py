@@ -16,9 +16,10 @@ from headway.core.errors import ConfigError, StoreUnavailable
 from headway.core.failure import ErrorInfo
 from headway.jobs.secrets import NO_SECRETS, SecretValues, merged_names
 from headway.jobs.target import TargetGrant
+from headway.store.attempts import ClaimedJob
+from headway.store.jobs import Payload
 from headway.store.secrets import SecretStore
 from headway.store.targets import TargetRow, TargetStore
-from headway.store.values import ClaimedJob, Payload
 
 _STORE_RETRY_S = 0.25
 

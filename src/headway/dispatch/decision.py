@@ -19,7 +19,8 @@ from headway.execution.attempt import (
     Succeeded,
     TimedOut,
 )
-from headway.store.values import AttemptEnd, ClaimedJob, Finish, Release, RetryLater, StoredResult
+from headway.store.attempts import AttemptEnd, ClaimedJob, Finish, Release, RetryLater
+from headway.store.jobs import StoredResult
 
 
 class Decider:

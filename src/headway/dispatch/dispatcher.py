@@ -14,7 +14,7 @@ from headway.dispatch.attempt_run import AttemptRun, RunServices, Stop
 from headway.dispatch.doorbell import CANCEL, WORK
 from headway.dispatch.lanes import LaneSlots
 from headway.dispatch.loop import Loop, run_all
-from headway.store.values import Claim, ClaimedJob
+from headway.store.attempts import Claim, ClaimedJob
 
 _log = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Callable
 
 from headway.core.clock import Clock, ns_from_s
+from headway.store.attempts import Claim, ClaimedJob, Release
 from headway.store.store import Store
-from headway.store.values import Claim, ClaimedJob, Release
 
 _log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from headway.core.clock import s_from_ns
 from headway.core.states import Lane, Outcome
 from headway.dispatch.lanes import LaneSlots
 from headway.execution.attempt import AttemptResult
-from headway.store.values import AttemptEnd, ClaimedJob, Finish, Release, Rescued
+from headway.store.attempts import AttemptEnd, ClaimedJob, Finish, Release, Rescued
 
 _JOB = ["operation", "lane"]
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300,

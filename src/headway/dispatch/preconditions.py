@@ -17,9 +17,9 @@ from headway.core.errors import ConfigError, HeadwayError
 from headway.core.states import JobState
 from headway.jobs.precondition import Precondition
 from headway.jobs.registry import Registry
+from headway.store.jobs import JobRow
 from headway.store.store import Store
 from headway.store.targets import TargetRow
-from headway.store.values import JobRow
 
 if TYPE_CHECKING:
     import httpx

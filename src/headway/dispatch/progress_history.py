@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from headway.core.clock import NS_PER_S, Clock
-from headway.store.values import Progress
+from headway.store.jobs import Progress
 
 _log = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from headway.core.statedir import StateDir
+from headway.store.jobs import RetentionRule
 from headway.store.store import Store
-from headway.store.values import RetentionRule
 
 _log = logging.getLogger(__name__)
 

@@ -20,7 +20,8 @@ from headway.dispatch.doorbell import WORK, Doorbell, job_topic
 from headway.dispatch.named_lease import NamedLease
 from headway.dispatch.preconditions import Look, Looker, Surroundings, looker
 from headway.jobs.describe import describe
-from headway.store.values import JobRow, Precondition, Waiting
+from headway.store.jobs import JobRow, Precondition
+from headway.store.waits import Waiting
 
 _log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from headway.core.spec import SpecModel
 from headway.core.states import Lane
 from headway.dispatch.capacity import Capacity
 from headway.dispatch.lanes import LaneSize, default_sizes
-from headway.store.values import RetentionRule
+from headway.store.jobs import RetentionRule
 
 MIB = 1024 * 1024
 OWN_WORKER = "worker"

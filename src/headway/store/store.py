@@ -14,31 +14,25 @@ from typing import Protocol
 from headway.core.failure import ErrorInfo
 from headway.core.states import Outcome
 from headway.store.accounts import AccountStore
-from headway.store.limits import LimitStore, QueueFull
-from headway.store.values import (
+from headway.store.attempts import AttemptEnd, Claim, ClaimedJob, Rescued
+from headway.store.counts import Counts
+from headway.store.jobs import (
     Ambiguous,
-    AttemptEnd,
     AttemptRow,
     CancelResult,
-    Claim,
-    ClaimedJob,
-    Counts,
     Event,
-    IdempotencyConflict,
     JobPage,
     JobQuery,
     JobRow,
-    NewJob,
     NotFound,
     Payload,
     Progress,
-    Rescued,
     RetentionRule,
     StoredResult,
-    Submitted,
-    Waiting,
-    Why,
 )
+from headway.store.limits import LimitStore, QueueFull
+from headway.store.submissions import IdempotencyConflict, NewJob, Submitted
+from headway.store.waits import Waiting, Why
 
 
 class Store(Protocol):

@@ -40,10 +40,11 @@ from headway.dispatch.unix_doorbell import UnixDoorbell
 from headway.jobs import load_operations
 from headway.jobs.environment import EnvironmentPolicy
 from headway.jobs.registry import Registry
+from headway.store.attempts import ClaimedJob, Finish
+from headway.store.jobs import StoredResult
 from headway.store.sqlite.secrets import SqliteSecrets
 from headway.store.sqlite.store import SqliteStore
 from headway.store.sqlite.targets import SqliteOverlays, SqliteTargets
-from headway.store.values import ClaimedJob, Finish, StoredResult
 
 OPERATIONS = Path(__file__).parent / "operations_for_api.py"
 LANES = ("long", "short")

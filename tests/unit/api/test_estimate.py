@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from headway.api.estimate import estimated_start
+from headway.store.jobs import JobRow, Progress
 from headway.store.limits import Limit
-from headway.store.values import JobRow, Progress
 
 INPUT = {"model": "llama"}
 MINUTE = timedelta(minutes=1)

@@ -14,7 +14,7 @@ from headway.api.fair_use import Buckets, FairUse
 from headway.api.fair_use_settings import FairUseSettings
 from headway.api.problems import Refusal
 from headway.core.clock import ManualClock
-from headway.store.values import NewJob
+from headway.store.submissions import NewJob
 
 ANN = Identity("ann", "lab", Role.USER)
 BOSS = Identity("boss", "lab", Role.ADMIN)

@@ -6,7 +6,8 @@ import asyncio
 from typing import Any
 
 from headway.core.states import Outcome
-from headway.store.values import Finish, StoredResult
+from headway.store.attempts import Finish
+from headway.store.jobs import StoredResult
 
 TRAIN = {"model": "llama"}
 

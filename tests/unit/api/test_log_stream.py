@@ -15,7 +15,7 @@ import pytest
 
 from headway.client.event_stream import EventStreamDecoder, ServerSentEvent
 from headway.core.states import Outcome
-from headway.store.values import RetryLater
+from headway.store.attempts import RetryLater
 
 TRAIN = {"model": "llama"}
 FAR_S = 60.0

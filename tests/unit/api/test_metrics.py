@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from headway.api.metrics import MetricsPage
-from headway.store.values import NewJob
+from headway.store.submissions import NewJob
 
 
 def registry_with(started: int) -> CollectorRegistry:

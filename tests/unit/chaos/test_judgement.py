@@ -19,7 +19,7 @@ from headway.chaos.workload import Assignment
 from headway.core.clock import ns_from_s
 from headway.core.failure import ErrorInfo
 from headway.core.states import JobState, Outcome, WaitReason, state_of
-from headway.store.values import AttemptRow, Event, JobRow
+from headway.store.jobs import AttemptRow, Event, JobRow
 
 NOW = datetime(2026, 12, 1, tzinfo=UTC)
 STEADY = Assignment(number=0, operation="chaos.steady", input={}, result=3, lines=3)

@@ -15,9 +15,10 @@ from headway.dispatch.doorbell import WORK, job_topic
 from headway.dispatch.lane_host import LaneHost
 from headway.dispatch.metrics import AttemptMetrics
 from headway.dispatch.unix_doorbell import UnixDoorbell
+from headway.store.jobs import JobRow
 from headway.store.sqlite.schema import ensure_schema
 from headway.store.sqlite.store import SqliteStore
-from headway.store.values import JobRow, NewJob
+from headway.store.submissions import NewJob
 
 LIMIT_S = 20.0
 

@@ -13,8 +13,9 @@ from headway.core.statedir import StateDir
 from headway.core.states import Outcome
 from headway.dispatch.clock_watch import ClockWatch
 from headway.dispatch.doorbell import WORK, Board
+from headway.store.attempts import RetryLater
 from headway.store.sqlite.store import SqliteStore
-from headway.store.values import NewJob, RetryLater
+from headway.store.submissions import NewJob
 
 JOB = NewJob(operation="op", lane="long", input_json="{}")
 PAUSE = RetryLater(outcome=Outcome.FAILED, delay_s=30, reason="not yet")

@@ -22,17 +22,8 @@ from headway.execution.attempt import (
     Succeeded,
     TimedOut,
 )
-from headway.store.values import (
-    AttemptEnd,
-    Claim,
-    ClaimedJob,
-    Finish,
-    JobRow,
-    Payload,
-    Release,
-    RetryLater,
-    StoredResult,
-)
+from headway.store.attempts import AttemptEnd, Claim, ClaimedJob, Finish, Release, RetryLater
+from headway.store.jobs import JobRow, Payload, StoredResult
 
 NOW = datetime(2026, 11, 30, tzinfo=UTC)
 ERROR = ErrorInfo(type="ValueError", message="no")

@@ -17,7 +17,8 @@ from headway.dispatch.lane_host import LaneHost
 from headway.dispatch.lanes import LaneSize, LaneSlots
 from headway.jobs.operation import Operation
 from headway.jobs.registry import Registry
-from headway.store.values import ClaimedJob, NewJob
+from headway.store.attempts import ClaimedJob
+from headway.store.submissions import NewJob
 
 OWNER = "worker:a:b:1:2:c"
 FOREVER = NewJob(operation="forever", lane="inline", input_json="{}")

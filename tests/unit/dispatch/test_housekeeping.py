@@ -21,8 +21,10 @@ from headway.dispatch.named_lease import NamedLease
 from headway.dispatch.owner import owner_of_this_process
 from headway.dispatch.retention import Retention
 from headway.dispatch.system_jobs import SystemJob, SystemJobs, latest_due, next_due
+from headway.store.attempts import Claim, Finish
+from headway.store.jobs import RetentionRule
 from headway.store.sqlite.store import SqliteStore
-from headway.store.values import Claim, Finish, NewJob, RetentionRule
+from headway.store.submissions import NewJob
 
 NOW = datetime(2026, 11, 30, 12, 5, 30, tzinfo=UTC)
 JOB = NewJob(operation="op", lane="long", input_json="{}")

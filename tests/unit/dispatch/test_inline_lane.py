@@ -20,7 +20,8 @@ from headway.dispatch.lane_host import LaneHost
 from headway.jobs import JobCancelled, Retry, current_job
 from headway.jobs.operation import Operation
 from headway.jobs.registry import Registry
-from headway.store.values import CancelResult, NewJob
+from headway.store.jobs import CancelResult
+from headway.store.submissions import NewJob
 
 Until = Callable[[Callable[[], bool]], Awaitable[None]]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from headway.api.progress_file import MAX_POINTS, read_progress
 from headway.core.clock import ManualClock
 from headway.dispatch.progress_history import LIMIT_BYTES, ProgressHistory
-from headway.store.values import Progress
+from headway.store.jobs import Progress
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

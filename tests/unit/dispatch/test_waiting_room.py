@@ -22,8 +22,10 @@ from headway.dispatch.unix_doorbell import UnixDoorbell
 from headway.dispatch.waiting_room import WaitingRoom
 from headway.jobs.precondition import Precondition as OwnPrecondition
 from headway.jobs.registry import Registry
+from headway.store.attempts import Finish
+from headway.store.jobs import Precondition, StoredResult
 from headway.store.sqlite.store import SqliteStore
-from headway.store.values import Finish, NewJob, Precondition, StoredResult
+from headway.store.submissions import NewJob
 
 LOOKS: dict[str, int] = {}
 

@@ -17,8 +17,8 @@ import pytest
 
 from headway.core.clock import SystemClock
 from headway.core.statedir import StateDir
+from headway.store.jobs import JobQuery, JobRow
 from headway.store.sqlite.store import SqliteStore
-from headway.store.values import JobQuery, JobRow
 
 SCRIPT = Path(__file__).parents[3] / "benchmarks" / "jobs" / "ended_jobs.py"
 COUNT = 130

@@ -13,11 +13,11 @@ import pytest
 import headway.store.sqlite
 from headway.core.statedir import StateDir
 from headway.core.states import JobState
+from headway.store.jobs import JobQuery
 from headway.store.sqlite.connections import connect_writer
 from headway.store.sqlite.listing import list_statement
 from headway.store.sqlite.queries import load_queries
 from headway.store.sqlite.schema import ensure_schema
-from headway.store.values import JobQuery
 
 QUERIES = load_queries()
 LIVE_WORK = {"count_live", "owners", "running_totals"}

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from headway.core.clock import ns_from_s
+from headway.store.attempts import Claim, ClaimedJob
 from headway.store.events import EventKind
 from headway.store.fair_share import Pick
+from headway.store.jobs import Progress
 from headway.store.sqlite import locks, sharing
 from headway.store.sqlite.rows import JOB_WIDTH, Row, job_from, payload_from, time_from_us, to_json
 from headway.store.sqlite.submission import line_for
 from headway.store.sqlite.transaction import Transaction
-from headway.store.values import Claim, ClaimedJob, Progress
 
 _DUE_AT_ONCE = 1000
 """Timers made ready in one transaction; the next one takes the rest."""

@@ -10,7 +10,9 @@ from typing import Any
 from headway.core.failure import ErrorInfo
 from headway.core.retry import Verdict
 from headway.core.states import JobState, Outcome, WaitReason, state_of
+from headway.store.attempts import AttemptEnd, Claim, Finish, Release, Rescued, RetryLater
 from headway.store.events import EventKind
+from headway.store.jobs import CancelResult, JobRow, Payload, Usage
 from headway.store.sqlite import locks
 from headway.store.sqlite.claiming import fence
 from headway.store.sqlite.limits import left_running
@@ -25,18 +27,6 @@ from headway.store.sqlite.rows import (
 )
 from headway.store.sqlite.submission import line_for
 from headway.store.sqlite.transaction import Transaction
-from headway.store.values import (
-    AttemptEnd,
-    CancelResult,
-    Claim,
-    Finish,
-    JobRow,
-    Payload,
-    Release,
-    Rescued,
-    RetryLater,
-    Usage,
-)
 
 
 def end_attempt(transaction: Transaction, claim: Claim, end: AttemptEnd) -> JobRow | None:

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 from headway.core.states import JobState, WaitReason
 from headway.store.fair_share import Contention, Rooms, Workspace
+from headway.store.jobs import JobRow
 from headway.store.limits import WHOLE
 from headway.store.sqlite import locks, sharing
 from headway.store.sqlite.rows import Row, job_from, progress_from, time_from_us
 from headway.store.sqlite.transaction import Transaction
-from headway.store.values import Ahead, HoldRule, JobRow, RunningJob, Why
+from headway.store.waits import Ahead, HoldRule, RunningJob, Why
 
 FORESIGHT = 1000
 """Starts that are foretold; further ones depend on too much that will happen until then."""

@@ -8,9 +8,9 @@ from datetime import datetime
 import msgspec
 
 from headway.core.clock import ns_from_s
+from headway.store.jobs import RetentionRule
 from headway.store.sqlite.rows import Row, time_from_us, to_json, us_from_time
 from headway.store.sqlite.transaction import Transaction
-from headway.store.values import RetentionRule
 
 _NO_LIMIT = 2**62
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from headway.store.jobs import JobRow
 from headway.store.limits import EVERY, WHOLE, Limit, QueueFull, Use
 from headway.store.sqlite import locks
 from headway.store.sqlite.sharing import running_totals
 from headway.store.sqlite.transaction import Transaction
-from headway.store.values import JobRow
 
 
 class QueueFullError(Exception):

@@ -7,9 +7,9 @@ from typing import Any
 
 from headway.core.ids import ID_LENGTH, normalize_reference
 from headway.core.states import JobState
+from headway.store.jobs import Ambiguous, JobPage, JobQuery, JobRow, NotFound
 from headway.store.sqlite.rows import JOB_COLUMNS, job_from
 from headway.store.sqlite.transaction import Transaction
-from headway.store.values import Ambiguous, JobPage, JobQuery, JobRow, NotFound
 
 _EXAMPLES = 3
 MAX_PAGE = 1000

@@ -5,6 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 
 from headway.core.states import JobState, Outcome, WaitReason
+from headway.store.attempts import Claim
+from headway.store.counts import Count, Counts, Ended
+from headway.store.jobs import AttemptRow, Event, Payload, StoredResult
 from headway.store.sqlite.claiming import claim_from
 from headway.store.sqlite.rows import (
     attempt_from,
@@ -14,16 +17,6 @@ from headway.store.sqlite.rows import (
     time_from_us,
 )
 from headway.store.sqlite.transaction import Transaction
-from headway.store.values import (
-    AttemptRow,
-    Claim,
-    Count,
-    Counts,
-    Ended,
-    Event,
-    Payload,
-    StoredResult,
-)
 
 
 def payload(transaction: Transaction, job_id: str) -> Payload | None:

@@ -14,9 +14,9 @@ from headway.access.policy import LEAST_ROLE, Permission
 from headway.access.roles import Role
 from headway.core.failure import ErrorInfo
 from headway.core.states import Outcome
+from headway.store.attempts import ClaimedJob, Finish
 from headway.store.sqlite import claiming, ending, people
 from headway.store.sqlite.transaction import Transaction
-from headway.store.values import ClaimedJob, Finish
 
 NOT_ALLOWED = "NotAllowed"
 """The type of the error of a job whose creator may not run it any more."""

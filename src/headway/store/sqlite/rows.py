@@ -11,16 +11,8 @@ import msgspec
 
 from headway.core.failure import ErrorInfo
 from headway.core.states import JobState, Outcome, WaitReason
-from headway.store.values import (
-    AttemptRow,
-    Event,
-    JobRow,
-    NewJob,
-    Payload,
-    Progress,
-    StoredResult,
-    Usage,
-)
+from headway.store.jobs import AttemptRow, Event, JobRow, Payload, Progress, StoredResult, Usage
+from headway.store.submissions import NewJob
 
 Row = tuple[Any, ...]
 

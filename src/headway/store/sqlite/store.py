@@ -16,6 +16,22 @@ from headway.core.failure import ErrorInfo
 from headway.core.ids import JobIds
 from headway.core.statedir import StateDir
 from headway.core.states import Outcome
+from headway.store.attempts import AttemptEnd, Claim, ClaimedJob, Rescued
+from headway.store.counts import Counts
+from headway.store.jobs import (
+    Ambiguous,
+    AttemptRow,
+    CancelResult,
+    Event,
+    JobPage,
+    JobQuery,
+    JobRow,
+    NotFound,
+    Payload,
+    Progress,
+    RetentionRule,
+    StoredResult,
+)
 from headway.store.limits import QueueFull, QueueLimits
 from headway.store.sqlite import (
     claiming,
@@ -38,30 +54,8 @@ from headway.store.sqlite.queue_room import QueueRoom
 from headway.store.sqlite.schema import ensure_schema
 from headway.store.sqlite.transaction import LimitBooks, Transaction
 from headway.store.sqlite.workers import ConnectionThread, WriterThread
-from headway.store.values import (
-    Ambiguous,
-    AttemptEnd,
-    AttemptRow,
-    CancelResult,
-    Claim,
-    ClaimedJob,
-    Counts,
-    Event,
-    IdempotencyConflict,
-    JobPage,
-    JobQuery,
-    JobRow,
-    NewJob,
-    NotFound,
-    Payload,
-    Progress,
-    Rescued,
-    RetentionRule,
-    StoredResult,
-    Submitted,
-    Waiting,
-    Why,
-)
+from headway.store.submissions import IdempotencyConflict, NewJob, Submitted
+from headway.store.waits import Waiting, Why
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -7,12 +7,13 @@ from typing import Any
 
 from headway.core.ids import JobIds
 from headway.core.states import WaitReason
+from headway.store.jobs import JobRow
 from headway.store.sqlite import locks
 from headway.store.sqlite.limits import check_queued
 from headway.store.sqlite.queue_room import Amount, QueueRoom
 from headway.store.sqlite.rows import JOB_WIDTH, job_from, labels_json, terms_json, us_from_time
 from headway.store.sqlite.transaction import Transaction
-from headway.store.values import IdempotencyConflict, JobRow, NewJob, Submitted
+from headway.store.submissions import IdempotencyConflict, NewJob, Submitted
 
 
 class Conflict(Exception):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from headway.core.failure import ErrorInfo
 from headway.core.states import Outcome
+from headway.store.attempts import Finish
 from headway.store.events import EventKind
 from headway.store.sqlite import locks
 from headway.store.sqlite.ending import end_job
 from headway.store.sqlite.rows import JOB_WIDTH, job_from, terms_from, time_from_us
 from headway.store.sqlite.submission import line_for
 from headway.store.sqlite.transaction import Transaction
-from headway.store.values import Finish, Waiting
+from headway.store.waits import Waiting
 
 
 def waiting(transaction: Transaction) -> list[Waiting]:
