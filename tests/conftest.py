@@ -47,13 +47,16 @@ class SimHandle:
     def pid(self) -> int:
         return self.process.pid
 
-    def truth(self, at_least: int = 0, timeout_s: float = 10.0) -> list[dict[str, Any]]:
+    def truth(
+        self, at_least: int = 0, timeout_s: float = 10.0, since_ns: int = 0
+    ) -> list[dict[str, Any]]:
         """The exchanges that have ended, in that order; waits until there are `at_least`.
 
-        The running server writes them a few times a second; after `stop` the list is whole.
+        The running server writes them a few times a second; after `stop` the list is whole. Of a
+        server that other tests use too, take those that arrived since this one began.
         """
         deadline_ns = monotonic_ns() + ns_from_s(timeout_s)
-        while len(lines := self._truth_lines()) < at_least:
+        while len(lines := self._truth_lines(since_ns)) < at_least:
             if monotonic_ns() > deadline_ns:
                 raise TimeoutError(f"the truth log has {len(lines)} of {at_least} exchanges")
             time.sleep(0.02)
@@ -74,11 +77,12 @@ class SimHandle:
             if self.process.stdout:
                 self.process.stdout.close()
 
-    def _truth_lines(self) -> list[dict[str, Any]]:
+    def _truth_lines(self, since_ns: int) -> list[dict[str, Any]]:
         if not self.truth_path.exists():
             return []
         whole = self.truth_path.read_bytes().rpartition(b"\n")[0]
-        return [json.loads(line) for line in whole.splitlines()]
+        lines = [json.loads(line) for line in whole.splitlines()]
+        return [line for line in lines if line["arrival_ns"] >= since_ns]
 
 
 SimFactory = Callable[..., SimHandle]

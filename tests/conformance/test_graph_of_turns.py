@@ -56,7 +56,6 @@ async def bench(path, server, profile, inputs, **fields):
 
 async def test_four_siblings_on_four_slots_overlap_in_the_servers_own_log(tmp_path, server):
     """Trap 31: siblings of a fan-out ran one after another beside free slots."""
-    known = len(server.truth())
     began_ns = monotonic_ns()
     data = written(tmp_path / "agent.jsonl", fan_out())
     _, conversations = await bench(
@@ -68,9 +67,8 @@ async def test_four_siblings_on_four_slots_overlap_in_the_servers_own_log(tmp_pa
     turns = conversations[0]
     assert [turns[n].status for n in range(6)] == ["completed"] * 6
     assert len({record.worker for record in turns.values()}) == 1
-    await asyncio.to_thread(server.truth, known + 6)
-    lines = sorted(server.truth(), key=lambda line: line["arrival_ns"])
-    truth = [line for line in lines if line["arrival_ns"] >= began_ns]
+    lines = await asyncio.to_thread(server.truth, 6, since_ns=began_ns)
+    truth = sorted(lines, key=lambda line: line["arrival_ns"])
     siblings = truth[1:5]
     assert max(line["arrival_ns"] for line in siblings) < min(line["end_ns"] for line in siblings)
     assert truth[0]["end_ns"] <= siblings[0]["arrival_ns"]

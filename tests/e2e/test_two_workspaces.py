@@ -88,7 +88,8 @@ def test_members_see_their_job_and_what_it_said(town: Town) -> None:
             assert SECRET in "".join(client.logs(town.job_id))
             assert client.result(town.job_id) == SECRET
             assert client.artifact(town.job_id, "said.txt") == SECRET.encode()
-            assert [job.id for job in client.list().jobs] == [town.job_id]
+            mine = client.list(created_by="user-of-infer").jobs
+            assert [job.id for job in mine] == [town.job_id]
     with town.client("root", "infer") as client:
         assert client.get(town.job_id).workspace == "infer"
 
@@ -275,6 +276,10 @@ def test_pages_show_others_nothing_of_it(town: Town, browser: Browser, who: str)
 
 
 def test_the_audit_log_tells_it_all_and_no_token(town: Town) -> None:
+    with town.client("viewer-of-infer") as client, pytest.raises(Denied):
+        client.cancel(town.job_id)
+    with town.client("admin-of-shop") as client, pytest.raises(NotFound):
+        client.get(town.job_id)
     with town.client("root") as client:
         page = client.perform(admin.audit(limit=1000))
     seen = {(line.user, line.action) for line in page.lines}

@@ -114,7 +114,7 @@ def test_secrets_that_run_json_does_not_keep_make_no_other_run(tmp_path: Path) -
 
 def test_other_runs_and_other_inputs_are_refused(tmp_path: Path) -> None:
     made = directory(tmp_path, spec(seed=1))
-    with pytest.raises(ConfigError, match="its seed differ"):
+    with pytest.raises(ConfigError, match="not the seed that is asked for"):
         read_past(made, spec(seed=2))
     found = read_past(made, spec(seed=1))
     assert found is not None
