@@ -25,7 +25,7 @@ class NestingLimit:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or "json" not in Headers(scope=scope).get("content-type", ""):
+        if scope["type"] != "http" or not _is_json(scope):
             await self._app(scope, receive, send)
             return
         pieces: list[bytes] = []
@@ -40,6 +40,11 @@ class NestingLimit:
             return message
 
         await self._app(scope, receive_checked, send)
+
+
+def _is_json(scope: Scope) -> bool:
+    # In small letters: the names of media types are the same in any (RFC 9110 section 8.3.1).
+    return "json" in Headers(scope=scope).get("content-type", "").lower()
 
 
 def _check(body: bytes) -> None:

@@ -37,7 +37,7 @@ from headway.execution.attempt import (
     Usage,
 )
 from headway.jobs.artifacts import Artifact
-from headway.store import jobs
+from headway.store import jobs as stored
 from headway.store.attempts import AttemptEnd, ClaimedJob, Finish
 from headway.store.events import EventKind
 from headway.store.jobs import JobRow
@@ -259,8 +259,8 @@ class AttemptRun:
     def _keeps_result(self) -> bool:
         return self.claimed.payload.keep_result
 
-    def _usage(self, result: AttemptResult) -> jobs.Usage:
-        return jobs.Usage(
+    def _usage(self, result: AttemptResult) -> stored.Usage:
+        return stored.Usage(
             peak_rss_bytes=result.usage.peak_rss_bytes,
             cpu_s=result.usage.cpu_s,
             timeline=_utc_timeline(result.timeline, self._services.clock),
@@ -309,18 +309,18 @@ class AttemptRun:
 
     async def _store_progress(self, progress: Progress | None) -> None:
         assert progress is not None
-        stored = jobs.Progress(
+        kept = stored.Progress(
             fraction=progress.fraction, message=progress.message, numbers=progress.numbers
         )
         try:
-            if await self._services.store.progress(self.claimed.claim, stored):
-                self._keep_progress(stored)
+            if await self._services.store.progress(self.claimed.claim, kept):
+                self._keep_progress(kept)
             self._progress_stored = progress
         except StoreUnavailable as error:
             _log.warning("job %s: progress was not stored: %s", self._named()[0], error)
         self._services.doorbell.ring(job_topic(self.claimed.job.id))
 
-    def _keep_progress(self, progress: jobs.Progress) -> None:
+    def _keep_progress(self, progress: stored.Progress) -> None:
         if self._history is None:
             claim = self.claimed.claim
             path = self._services.state_dir.attempt_progress(claim.job_id, claim.attempt)

@@ -111,7 +111,6 @@ async def test_json_that_the_jobs_process_could_not_read_is_refused_with_what_to
 
     What no route could read was refused in words that told nobody why.
     """
-    headers = {"content-type": "application/json"}
     paths = {
         "/v1/operations/train": b'{"input": {"model": "x", "notes": %s}}',
         "/v1/jobs:batch": b'{"jobs": [{"operation": "train", "input": {"notes": %s}}]}',
@@ -122,9 +121,11 @@ async def test_json_that_the_jobs_process_could_not_read_is_refused_with_what_to
         for levels in (201, 254, 300, 950, 20_000):
             inner = levels - outer
             content = body % (b"[" * inner + b"]" * inner)
-            refusal = await problem(api, path, 422, content=content, headers=headers)
-            assert "deeper than 200 levels" in refusal["detail"], (path, levels)
-            assert "as a text" in refusal["detail"]
+            for kind in ("application/json", "Application/JSON"):
+                headers = {"content-type": kind}
+                refusal = await problem(api, path, 422, content=content, headers=headers)
+                assert "deeper than 200 levels" in refusal["detail"], (path, levels, kind)
+                assert "as a text" in refusal["detail"]
 
 
 async def test_the_deepest_json_that_is_accepted_is_read_by_the_jobs_process(api: Any) -> None:
